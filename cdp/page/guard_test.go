@@ -52,6 +52,10 @@ func TestStandIns(t *testing.T) {
 			click, "Archive"},
 		"a switch in a box that is drawn": {box + `<div role=checkbox class=draw aria-label=Wifi><input type=checkbox role=switch
 			aria-label=Wifi onchange="did = 'b'"></div>`, check, "Wifi"},
+		"a custom element of a label, whose box is in it": {`<label><my-box></my-box>News</label><script>customElements.define("my-box",
+			class extends HTMLElement { static formAssociated = true; constructor() { super(); const root = this.attachShadow({mode: "open"});
+			root.innerHTML = "<input type=checkbox>"; root.firstChild.onchange = () => did = "b"; this.onclick = (e) => {
+			if (e.composedPath()[0] === this) root.firstChild.click() } } })</script>`, check, "News"},
 		"an entry of a menu that a button owns": {`<button aria-owns=menu>Actions</button><div id=menu><div style="cursor:pointer"
 			onclick="did = 'b'">Archive</div></div>`, click, "Archive"},
 		"a title below a box that nobody sees": {`<div style="display:grid"><input type=checkbox onchange="did = 'b'"

@@ -112,6 +112,16 @@ func TestFillDates(t *testing.T) {
 			f.value = "0004-MM-dd")</script>`, "Day", "2026-05-06", "f.value", "0004-MM-dd", `it now holds "0004-MM-dd"`},
 		{"a calendar that follows", calendars(`shown = new Date(f.value + "T12:00")`), "Day", "2026-05-06", "f.value",
 			"2026-05-06", `"on"`},
+		{"a calendar that reads another form", calendars(`const m = f.value.match(/^(\d\d)\/(\d\d)\/(\d{4})$/); if (m) shown =
+			new Date(m[3], m[1] - 1, m[2])`), "Day", "2026-05-06", "f.value", "05/06/2026", "another form"},
+		{"a mask that shows its form", `<label>Day <input id=f></label><script>f.onchange = () => { const d = f.value.replace(/\D/g, "");
+			if (!/^\d\d\.\d\d\.\d{4}$/.test(f.value)) f.value = d.slice(0, 2) + ".03.____" }</script>`, "Day", "2026-05-06", "f.value",
+			"06.05.2026", "another form"},
+		{"a list that Tab leaves open, and Enter commits", `<label>Day <input id=f role=combobox aria-haspopup=dialog></label><script>let kept = "";
+			f.oninput = () => f.ariaExpanded = "true"; f.onkeydown = (e) => { if (e.key == "Enter") { f.ariaExpanded = "false"; kept = f.value } }
+			</script>`, "Day", "2026-05-16", "kept", "2026-05-16", `"on"`},
+		{"one that is marked as invalid", `<label>Day <input id=f onchange="ariaInvalid = !/^\d\d\.\d\d\.\d{4}$/.test(value)"></label>`, "Day",
+			"2026-05-06", "f.value", "", refusedValue},
 		{"a calendar that does not follow", calendars(""), "Day", "2026-05-06", "f.value", "", "stays at June 2026"},
 		{"a calendar of the same month that does not follow", calendars(""), "Day", "2026-06-06", "f.value", "",
 			"stays at June 2026"},
@@ -151,6 +161,10 @@ func TestFillCommits(t *testing.T) {
 		{"a text, at change", read("", "change", any), "Field", "Ada", "kept", "Ada", `"on"`},
 		{"a text, at blur", read("", "blur", any), "Field", "Ada", "kept", "Ada", `"on"`},
 		{"a text, at focusout", read("", "focusout", any), "Field", "Ada", "kept", "Ada", `"on"`},
+		{"a text, at keyup", `<label>Field <input id=f onkeyup="kept = value"></label><script>let kept = ""</script>`, "Field", "Ada", "kept",
+			"Ada", `"on"`},
+		{"a number that might list completions, at change", read("value=3 autocomplete=off", "change", any), "Field", "8", "kept", "8", `"on"`},
+		{"a field in a label with a button", `<label>Phone <button aria-label=Country>+47</button><input id=f></label>`, "Phone", "123", "f.value", "123", `"on"`},
 		{"a number, at change", read("type=number", "change", any), "Field", "4", "kept", "4", `"on"`},
 		{"a form of money, at blur", read("value=$0.00", "blur", `isNaN(v) ? null : "$" + (+v).toFixed(2)`), "Field", "1234.5", "kept",
 			"$1234.50", "another form"},
@@ -260,6 +274,9 @@ func TestFillSliders(t *testing.T) {
 		{"between unequal steps", slider(`aria-valuemin=1 aria-valuemax=1000 aria-valuenow=1`, byScale), "Size", "300", now, "1",
 			"the nearest that it accepts: 200 and 500"},
 		{"a handle without keys", mouseHandle, "Size", "65", "h.ariaValueNow", "65", `"on"`},
+		{"a handle whose keys move it too far", mouseHandle + `<script>h.tabIndex = 0; h.onkeydown = (e) => { if (e.key == "ArrowRight")
+			h.ariaValueNow = Math.min(100, +h.ariaValueNow + 10); h.style.left = h.ariaValueNow * 2 + "px" }</script>`, "Size", "65",
+			"h.ariaValueNow", "65", `"on"`},
 		{"past the end of its track", mouseHandle, "Size", "150", "h.ariaValueNow", "20", refusedValue},
 		{"one behind what is drawn", `<div style="width:200px;height:0;position:relative" onkeydown="if (event.key == 'ArrowRight') f.value = ++n;
 			event.preventDefault()"><input id=f type=range readonly tabindex=-1 aria-label=Size value=20 oninput="value = n"
@@ -437,6 +454,10 @@ func TestSelectOptions(t *testing.T) {
 		{"several", widget(button, strings.Replace(options, "role=listbox", "role=listbox aria-multiselectable=true", 1)+
 			`<script>several = true</script>`), "Fruit", "Apple,Banana", "chosen.join() + f.ariaExpanded", "Apple,Bananatrue", `"on"`},
 		{"typed to filter", widget(filter, `<div role=listbox id=list></div>`), "Fruit", "Banana", "chosen.join()", "Banana", `"on"`},
+		{"typed into a search field of the list", `<div id=f role=combobox tabindex=0 aria-label=Fruit aria-haspopup=listbox>Kiwi</div><div id=l hidden>
+			<input id=s role=searchbox><ul role=listbox id=o></ul></div><script>f.onclick = () => { l.hidden = false; s.focus() }; s.oninput = () => {
+			o.innerHTML = ["Date", "Fig"].filter((x) => s.value && x.startsWith(s.value)).map((x) => "<li role=option>" + x).join("") }
+			o.onclick = (e) => { f.textContent = e.target.textContent; l.hidden = true }</script>`, "Fruit", "Date", "f.textContent", "Date", `"on"`},
 		{"typed in vain", widget(filter, `<div role=listbox id=list></div>`), "Fruit", "Kiwi", "chosen.join() + f.value", "", "no_match: "},
 		{"two lists of one widget", widget(button, `<div id=list role=listbox style="width:0;height:0;overflow:hidden"><div role=option
 			style="width:0;height:0;overflow:hidden">Kiwi</div></div><div class=o>Kiwi</div>`), "Fruit", "Kiwi", "chosen.join()", "Kiwi", `"on"`},

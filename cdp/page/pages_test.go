@@ -56,12 +56,27 @@ func (c *chrome) chromeNodes(t *testing.T) (all []node) {
 	return all
 }
 
+// nodesScript returns role and name of each interactive element, for the comparison with Chrome's own tree. In that
+// tree an element that can be edited has no role of its own.
+const nodesScript = `
+exports.nodes = function () {
+	readAgain();
+	partial = false;
+	deadline = clock() + 20_000;
+	return allElements().filter((el) => visible(el) && interactive.has(role(el)) &&
+		!(editable(el) && !has(el, "role"))).map((el) => ({role: role(el), name: name(el)}));
+};
+`
+
 // differ compares role and name of each interactive element of the current page with Chrome's own tree. It returns how
 // many agree, how many there are on either side, and a line for each difference.
 func (c *chrome) differ(t *testing.T) (same, union int, differences []string) {
 	t.Helper()
 	var ours []node
+	script := c.script
+	c.script = append(slices.Clone(script), nodesScript...)
 	c.call(t, &ours, "nodes")
+	c.script = script
 	ours = slices.DeleteFunc(ours, func(n node) bool { return n.Role == "option" })
 	counts := map[node][2]int{}
 	for side, all := range [][]node{ours, c.chromeNodes(t)} {

@@ -133,7 +133,7 @@ var adviceFor = map[string]string{
 	"it is inert":                     "finish or close what keeps this part of the page from being used",
 	"the pointer goes through it":     "act on what is around it, or wait until the page lets it be clicked",
 	"it is disabled":                  "fill in or choose first what enables it",
-	"it is read-only":                 "act on what sets it",
+	"it is read-only":                 "act on what sets it: page.click on it may open that, such as a calendar",
 	"it is moving":                    "wait until it stands, and act again",
 	"it is not visible":               "open what contains it; page.snapshot shows what is visible",
 	"its frame is not visible":        "open what contains the frame",

@@ -406,7 +406,7 @@ function value(el, tidy = clean) {
 		if (isBox(el) || own === "button" || el.type === "hidden") return "";
 		return el.type === "password" ? "•".repeat(el.value.length) : el.value;
 	}
-	if (own === "slider" || own === "spinbutton" || own === "progressbar" || own === "meter") {
+	if (/slider|spinbutton|progressbar|meter/.test(own)) {
 		return attribute(el, "aria-valuetext") || attribute(el, "aria-valuenow") ||
 			(el.value === undefined ? "" : `${el.value}`);
 	}
@@ -603,13 +603,7 @@ function clickable(el) {
 const refs = new Map(), refOf = new WeakMap();
 let documentLetters = "";
 
-function letters(number) {
-	let out = "";
-	for (let turn = 0, left = number; turn < 3; turn++, left = Math.floor(left / 26)) {
-		out = String.fromCharCode(97 + left % 26) + out;
-	}
-	return out;
-}
+const letters = (number) => [676, 26, 1].map((unit) => String.fromCharCode(97 + Math.floor(number / unit) % 26)).join("");
 
 // refer returns the reference of an element, and keeps what its caller shows of it: role and name.
 function refer(el, own = role(el), named = shownName(el, own)) {
@@ -988,13 +982,15 @@ const inView = (el) => {
 // The options of lists are shown if they were asked for, and counted otherwise.
 let withOptions = false, optionsLeft = 0;
 
+const nodeOf = (role, name, more) => ({role, name, value: "", state: "", kids: [], ...more});
+
 // tree returns the nodes of the snapshot of an element: {role, name, value, state, el, kids}. Boxes without a meaning
 // are left out; those that hold several things stay, without a role, to keep them together. The names of controls cost
 // most, and few are shown of a long list, so nameIn reads them when they are needed.
 function tree(el, depth = 0) {
 	if (beyond(depth) || excluded(el)) return [];
 	const own = role(el), shown = visible(el);
-	const node = (kids, more) => ({role: own, name: "", value: "", state: "", kids, ...more});
+	const node = (kids, more) => nodeOf(own, "", {kids, ...more});
 	const control = (kids) => node(kids, {name: undefined, value: value(el) || shows(el), state: states(el, own), el});
 	const list = shown && (isSelect(el) ? el : tag(el) === "input" && el.list);
 	if (list) {
@@ -1028,10 +1024,10 @@ function tree(el, depth = 0) {
 		return [node([], {role: "clickable", name: named, el})];
 	}
 	if (containers.has(own)) {
-		if (!kids.length && own !== "Canvas" && own !== "progressbar" && own !== "meter") return [];
+		if (!kids.length && !/Canvas|progressbar|meter/.test(own)) return [];
 		if (kids.length === 1 && ["listitem", "group", "figure", "article"].includes(own)) return kids;
 		return [node(kids, {name: unnamed.has(own) ? clean(attribute(el, "aria-label")) : name(el),
-			value: own === "progressbar" || own === "meter" ? value(el) : "", el: own === "Canvas" ? el : undefined, box: el})];
+			value: /progressbar|meter/.test(own) ? value(el) : "", el: own === "Canvas" ? el : undefined, box: el})];
 	}
 	const inline = style(el).display === "inline" || style(el).display === "contents";
 	return kids.length > 1 && !inline ? [node(kids, {role: "", box: el})] : kids;
@@ -1039,14 +1035,14 @@ function tree(el, depth = 0) {
 
 // optionNodes returns the nodes of the options of a list, those of a group in it.
 function optionNodes(list) {
-	const top = [], groups = new Map(), node = (role, name, more) => ({role, name, value: "", state: "", kids: [], ...more});
+	const top = [], groups = new Map();
 	for (const o of list.options) {
 		const group = closest(o, "optgroup");
 		if (group && !groups.has(group)) {
-			groups.set(group, node("group", group.label, {state: group.disabled ? "disabled" : ""}));
+			groups.set(group, nodeOf("group", group.label, {state: group.disabled ? "disabled" : ""}));
 			top.push(groups.get(group));
 		}
-		(groups.get(group)?.kids || top).push(node("option", o.label,
+		(groups.get(group)?.kids || top).push(nodeOf("option", o.label,
 			{state: states(o, "option"), value: isSelect(list) || o.value === o.label ? "" : o.value}));
 	}
 	return top;
@@ -1069,7 +1065,7 @@ function treeOf(el, depth) {
 		if (nodeType(child) === 3) {
 			const text = clean(data(child));
 			if (!text || !visible(parent(child) || el)) continue;
-			join(out, {role: "text", name: text, value: "", state: "", kids: [], box: el});
+			join(out, nodeOf("text", text, {box: el}));
 		} else if (isElement(child)) {
 			for (const node of tree(child, depth + 1)) join(out, node);
 		}
@@ -1079,8 +1075,8 @@ function treeOf(el, depth) {
 
 // join appends a node, a text to the text before it.
 function join(out, node) {
-	const last = out[out.length - 1];
-	if (node.role === "text" && last && last.role === "text") {
+	const last = out.at(-1);
+	if (node.role === "text" && last?.role === "text") {
 		out[out.length - 1] = {...last, name: `${last.name} ${node.name}`};
 	} else out.push(node);
 }
@@ -1169,7 +1165,7 @@ function render(nodes, level, only) {
 		groups.push(run);
 		const handle = `g${groups.length}`, typical = run.find((node) => key(node) === usual);
 		left.grouped += times;
-		const first = clip(label(run[0]), 40), last = clip(label(run[run.length - 1]), 40);
+		const first = clip(label(run[0]), 40), last = clip(label(run.at(-1)), 40);
 		put(depth, () => `${run.length} x ${clip(shape(typical), 100)} ${quoted(first)} … ${quoted(last)} ${handle}`);
 		for (const [node, i] of odd.slice(0, 8)) {
 			put(depth + 1, (refers) => `${handle}[${i}] ${line({...node, name: label(node)}, refers)}`);
@@ -1572,13 +1568,16 @@ const cover = (el) => ({...describe(el), ...role(el) === "generic" && {css: path
 // path returns a short CSS selector that finds the element alone, "" in a shadow root.
 function path(el) {
 	if (rootNode(el) !== document) return "";
-	const only = (selector) => queryDocument(document, selector).length === 1;
-	const testId = attribute(el, "data-testid");
-	if (testId && only(`[data-testid=${CSS.escape(testId)}]`)) return `[data-testid=${CSS.escape(testId)}]`;
+	const only = (before, word, after = "") => {
+		const selector = word && before + CSS.escape(word) + after;
+		return word && queryDocument(document, selector).length === 1 && selector;
+	};
+	const byTest = only("[data-testid=", attribute(el, "data-testid"), "]");
+	if (byTest) return byTest;
 	const parts = [];
 	for (let at = el; at && nodeType(at) === 1; at = parentNode(at)) {
-		const own = attribute(at, "id");
-		if (own && only("#" + CSS.escape(own))) return ["#" + CSS.escape(own), ...parts].join(">");
+		const own = only("#", attribute(at, "id"));
+		if (own) return [own, ...parts].join(">");
 		const like = [...childNodes(parentNode(at))].filter((x) => isElement(x) && tag(x) === tag(at));
 		parts.unshift(CSS.escape(tag(at)) + (like.length > 1 ? `:nth-of-type(${like.indexOf(at) + 1})` : ""));
 	}
@@ -1589,11 +1588,11 @@ function path(el) {
 function get(locator, what, of = "") {
 	const found = one(locator);
 	if (found.failure) return found;
-	const el = found.el, box = rectOf(el);
+	const {el} = found, {x, y, width, height} = rectOf(el);
 	const read = {
 		value: () => value(el, String), text: () => textIn(el), html: () => innerHTML(el),
 		attribute: () => attribute(el, of), name: () => name(el), role: () => role(el), state: () => states(el, role(el)),
-		box: () => ({x: box.x, y: box.y, width: box.width, height: box.height}),
+		box: () => ({x, y, width, height}),
 		style: () => getComputedStyle(el).getPropertyValue(of), visible: () => rendered(el) && visible(el),
 	}[what];
 	return {value: read(), ref: refer(el)};
@@ -1793,8 +1792,10 @@ function field(locator) {
 		if (groups.length) [el, other] = groups;
 		else if (el && tag(el) === "legend") el = parent(el);
 		else if (el) {
+			const around = el;
 			el = tag(el) === "label" && byIds(el, "for")[0] || controlOf(el);
-			const inner = fieldRoles.has(role(el)) || editable(el) ? [] : elements(el).filter((x) => fieldRoles.has(role(x)));
+			const inner = fieldRoles.has(role(el)) || editable(el) ? [] :
+				elements(within(around, el) ? around : el).filter((x) => fieldRoles.has(role(x)));
 			if (inner.length === 1) [el] = inner;
 		}
 	}
@@ -1851,10 +1852,11 @@ const released = set("pointerup mouseup drop");
 
 function onPointer(event) {
 	if (!guarded || !event.isTrusted || event.timeStamp > guarded.until) return; // a busy page gets it later
-	if (event.type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
-	if (guarded.dragging && event.type !== "drop") return;
-	const press = event.type === "pointerdown", clicks = ["click", "auxclick", "contextmenu"].includes(event.type);
-	const ends = guarded.to ? released.has(event.type) : clicks;
+	const {type} = event;
+	if (type === "dragstart") guarded.dragging = true; // from now on, only the drop counts
+	if (guarded.dragging && type !== "drop") return;
+	const press = type === "pointerdown";
+	const ends = guarded.to ? released.has(type) : /^(aux)?click$|menu/.test(type);
 	let hit = event.composedPath()[0]; // what is dragged may follow the pointer, or capture it
 	if (isElement(hit) && closedRoots.has(hit)) hit = pointedAt(event.clientX, event.clientY) || hit; // the path ends there
 	const right = guarded.el && isElement(hit) && (takes(guarded.el, hit) || guarded.to && ends && takes(guarded.to, hit));
@@ -1914,9 +1916,9 @@ function landed() {
 		return !isConnected(el) || pressed.x >= box.left && pressed.x <= box.right && pressed.y >= box.top &&
 			pressed.y <= box.bottom;
 	};
-	const unclicked = !received && !missed && pressed !== null &&
+	const unclicked = !received && !missed && pressed &&
 		(!isConnected(el) ? "went away" : disabled(el) ? "was disabled" : held() ? "was covered" : "moved");
-	return {received: !missed && (received || !to && pressed !== null && held()), pressed: pressed !== null && !missed,
+	return {received: !missed && (received || Boolean(!to && pressed && held())), pressed: pressed !== null && !missed,
 		...unclicked && {unclicked}, ...missed && {missed}};
 }
 
@@ -1945,7 +1947,12 @@ async function hold(of, x, y) {
 
 let action = null;
 
-const isChecked = (el) => controlOf(el).checked === true || attribute(el, "aria-checked") === "true";
+// isChecked reports whether an element is checked: it says so, or the only box in it does. Some say nothing.
+function isChecked(el) {
+	const own = controlOf(el), root = shadowRoot(own), inner = root ? queryShadow(root, "[type=checkbox],[type=radio]") : [];
+	const at = inner.length === 1 ? inner[0] : own, says = attribute(at, "aria-checked");
+	return isBox(at) || says ? at.checked || says === "true" : undefined;
+}
 
 // watch observes what changes in the document and calls seen with the changes of a moment, until stop is called.
 function watch(seen) {
@@ -2231,7 +2238,7 @@ function fieldState(el, given = "") {
 		completes: el.type === "search" || suggests(el) ||
 			["list", "aria-controls", "aria-owns", "aria-haspopup"].some((name) => has(el, name)),
 		editable: typesIn(el) && !isBox(el) && role(el) !== "button", list: opensList(el) || suggests(el),
-		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el), focused: document.hasFocus(),
+		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el), focused: document.hasFocus(), calendars: hasCalendars(),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
 		would: typed ? probe.value : given};
 }
@@ -2254,6 +2261,7 @@ const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, 
 // the act ends, {ended}, as end does it.
 async function held(el, leave, later, wanted, rest) {
 	if (rest?.insert) document.execCommand("insertText", false, rest.insert);
+	if (wanted) dispatch(el, new KeyboardEvent("keyup", {bubbles: true, composed: true, key: wanted.at(-1)})); // some read it only then
 	const stayed = leave === "back" && el.type !== "number" && (isOpen(el) || action?.around && hasPopup(el));
 	if (leave && !stayed) el.blur();
 	if (leave === "back" && !stayed) focus(el, false);
@@ -2265,7 +2273,7 @@ async function held(el, leave, later, wanted, rest) {
 	const is = !el.form?.noValidate && el.validity;
 	const took = Boolean(leave && wanted) && !holds(el) && says(textAround(el), wanted) && !says(besideField, wanted);
 	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), ...rest && {ended: await end(rest)}, took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
-		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step"))};
+		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step")) || leave === "blur" && attribute(el, "aria-invalid") === "true"};
 }
 const isOpen = (el) => attribute(el, "aria-expanded") === "true";
 
@@ -2336,9 +2344,8 @@ function track(el) {
 	const up = outward(el).find((at) => long(boxOf(at)));
 	if (!up) return null;
 	const box = boxOf(up);
-	return {x, y, handle: up !== el, left: box.x, top: box.y, width: box.width, height: box.height,
-		upright: attribute(el, "aria-orientation") === "vertical" || box.height > box.width, low:
-		Number(attribute(el, "aria-valuemin") || 0), high: Number(attribute(el, "aria-valuemax") || 100)};
+	return {...box.toJSON(), x, y, handle: up !== el, upright: attribute(el, "aria-orientation") === "vertical" || box.height > box.width,
+		low: Number(attribute(el, "aria-valuemin")), high: Number(attribute(el, "aria-valuemax") || 100)};
 }
 
 // scroller returns the element that scrolls with the document: the body, in a document without a doctype.
@@ -2353,14 +2360,10 @@ function scrollEnd(el, end) {
 
 // area returns the box of an element in the document; without one that of the document.
 function area(el) {
-	const scroll = {x: scrollX, y: scrollY};
-	if (!el) {
-		const root = scroller();
-		return {x: 0, y: 0, width: Math.max(root.scrollWidth, 1), height: root.scrollHeight, scroll, ratio: devicePixelRatio};
-	}
-	const box = rectOf(el);
-	if (!box.width || !box.height) return notReady(el, {why: "it has no size"});
-	return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scroll, ratio: devicePixelRatio};
+	const {scrollWidth, scrollHeight} = scroller(), {x, y, width, height} = el ? rectOf(el) :
+		{x: -scrollX, y: -scrollY, width: Math.max(scrollWidth, 1), height: scrollHeight};
+	if (el && !(width && height)) return notReady(el, {why: "it has no size"});
+	return {x: x + scrollX, y: y + scrollY, width, height, scroll: {x: scrollX, y: scrollY}, ratio: devicePixelRatio};
 }
 
 // marks returns the boxes of controls, in pixels of the view: those in it, or all.
@@ -2447,7 +2450,8 @@ function spotOf(el) {
 const showsNow = (el) => clean(`${textIn(drawing(el))} ${value(el)}`);
 
 const isNamed = (el, word) => refOf.get(el) === word ||
-	[name(el), textContent(el), attribute(el, "data-value"), attribute(el, "value")].some((text) => equal(text, word));
+	[name(el), textContent(el), attribute(el, "data-value"), attribute(el, "value")].some((text) => equal(text, word)) ||
+	rootNode(el) instanceof ShadowRoot && role(el) === "option" && elements(el).some((inner) => equal(ownText(inner), word));
 
 // shownOptions returns what a person sees that is an option, or has the text of one that is wanted.
 function shownOptions() {
@@ -2521,7 +2525,8 @@ async function option(el, wanted, timeout) {
 		const box = !closed && !at && clock() > until && timeout > unfoldTime && !typesIn(el) && all[0] && outward(all[0]).find((up) => rolls(up, 2));
 		if (box && await roll(box, () => elements(box).some((x) => isNamed(x, wanted)))) return option(el, wanted, 0);
 		if (!closed && at || clock() > until) {
-			return {closed, opener: refer(body(el)), ...noOption(el, wanted, !closed && at, all)};
+			const search = focused();
+			return {closed, opener: refer(body(el)), ...search && search !== el && typesIn(search) && {search: refer(search)}, ...noOption(el, wanted, !closed && at, all)};
 		}
 	}
 }
@@ -2679,7 +2684,7 @@ async function vitals() {
 	});
 	const [paints, largest, shifts, tasks] = await Promise.all(
 		["paint", "largest-contentful-paint", "layout-shift", "longtask"].map(read));
-	const [navigation] = performance.getEntriesByType("navigation"), last = largest[largest.length - 1];
+	const [navigation] = performance.getEntriesByType("navigation"), last = largest.at(-1);
 	// Shifts count in windows of at most 5 s, with less than 1 s between them; the worst window is the figure.
 	let cls = 0, sum = 0, first = 0, before = -Infinity;
 	for (const {startTime, value, hadRecentInput} of shifts) {
@@ -2700,13 +2705,6 @@ function describeLine(el) {
 	return `${own} ${quoted(named)} ${ref}`;
 }
 
-// nodes returns role and name of each interactive element, for the comparison with Chrome's own tree. In that tree an
-// element that can be edited has no role of its own.
-function nodes() {
-	return allElements().filter((el) => visible(el) && interactive.has(role(el)) &&
-		!(editable(el) && !has(el, "role"))).map((el) => ({role: role(el), name: name(el)}));
-}
-
 // ofElement are functions of an element, which their callers give by its reference. One that is not in the document any
 // more is gone.
 const ofElement = {focusOn, choose, assign, held, callCalendar, calendar, parts, track, offering, option, taken, spot, reach, guard, scrollEnd, area};
@@ -2718,7 +2716,7 @@ for (const [key, f] of Object.entries(ofElement)) {
 }
 
 for (const [key, f] of Object.entries({...ofElement, snapshot, text, find, get, aim, landed, settle,
-	until, place, frames, frameAt, nodes, stored, vitals, hold, begin, end, effect, late, painted, chosen, hosts,
+	until, place, frames, frameAt, stored, vitals, hold, begin, end, effect, late, painted, chosen, hosts,
 	adopt, marks, takesDrop})) {
 	exports[key] = function (...args) {
 		documentLetters = letters(this.number - 1);

@@ -38,7 +38,8 @@ type how struct {
 	Timeout int64     `json:"timeout"`         // milliseconds; set by begin, as Time
 	Time    int64     `json:"time"`
 
-	verb string // for the ledger
+	verb   string        // for the ledger
+	within time.Duration // how long to wait for the element; 0 is as long as usual
 }
 
 var no = new(bool)
@@ -46,7 +47,7 @@ var no = new(bool)
 // begin waits for the element of an act, in whatever frame it is, and starts the act. word is "" for the element that
 // has the focus.
 func begin(v *page.Visit, word string, h how) (*begun, *api.Error) {
-	return beginUntil(v, word, h, time.Now().Add(v.Patience()))
+	return beginUntil(v, word, h, time.Now().Add(cmp.Or(h.within, v.Patience())))
 }
 
 func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *api.Error) {
@@ -158,7 +159,7 @@ func act(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effe
 func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*Effects, *ended, *api.Error) {
 	h.Guarded, h.All = true, true
 	missed := "" // the element that a pointer event has not reached
-	for until := time.Now().Add(v.Patience()); ; {
+	for until := time.Now().Add(cmp.Or(h.within, v.Patience())); ; {
 		start, err := beginUntil(v, word, h, until)
 		if err != nil && err.Exit == "no_match" && missed != "" {
 			err = page.Exit("not_ready", missed+" went away when the pointer reached it", nil)
@@ -661,14 +662,17 @@ func check(v *page.Visit, p checkParams) (*Effects, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	if start.Checked == !p.Off {
+	if start.Checked != nil && *start.Checked == !p.Off {
 		return &Effects{On: start.Element.String(), Note: "it is so already"}, nil
 	}
 	e, last, err := pressAt(v, p.Element, how{})
 	if err != nil {
 		return nil, err
 	}
-	if last.Document == start.Document && last.Value != nil && last.Checked == p.Off {
+	switch same := last.Document == start.Document && last.Value != nil; {
+	case same && last.Checked == nil && last.Changed:
+		e.addNote("it was clicked, and does not say whether it is checked")
+	case same && (last.Checked == nil || *last.Checked == p.Off):
 		return nil, page.Exit("not_accepted", start.Element.String()+" received the click and did not change", nil)
 	}
 	return e, nil

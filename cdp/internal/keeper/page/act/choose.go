@@ -20,6 +20,7 @@ type listed struct {
 	Done    bool   // the option is chosen already
 	Closed  bool   // the list is not open
 	Opener  string // the reference of the element to click to open the list
+	Search  string // the reference of a field of the list that has the focus
 	Failure *page.Failure
 
 	// The following are set by the function taken.
@@ -93,10 +94,11 @@ func (start *begun) choose(v *page.Visit, options []string) (*Effects, *api.Erro
 	for i, word := range options {
 		o, err := start.find(v, word)
 		for turn := 0; err == nil && !o.Done; turn++ {
-			if e, _, err = pressAt(v, o.Ref, how{Covered: no}); err == nil || err.Exit != "stale" || turn == 3 {
+			e, _, err = pressAt(v, o.Ref, how{Covered: no, within: openTime})
+			if err == nil || err.Exit != "stale" && err.Exit != "not_ready" || turn == 3 {
 				break
 			}
-			o, err = start.find(v, word) // the page has rebuilt its list
+			o, err = start.find(v, word) // the page has rebuilt its list, or closed it
 		}
 		if err != nil && i > 0 && v.Script(start.in, &o, "taken", start.Ref, 0) == nil {
 			err.Message += "; it now shows " + page.Quote(page.Clip(o.Shows, 80))
@@ -208,6 +210,10 @@ func (start *begun) find(v *page.Visit, word string) (o listed, err *api.Error) 
 		found = look(openTime / 4)
 	}
 	if !found && !(o.Closed && start.Editable) {
+		found = look(openTime)
+	}
+	if !found && o.Search != "" {
+		err = sendKeys(v, keysOf(word))
 		found = look(openTime)
 	}
 	if !found && start.Editable {

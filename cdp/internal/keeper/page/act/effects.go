@@ -25,13 +25,14 @@ type Effects struct {
 
 // ended is the result of the function end of page.js.
 type ended struct {
-	Received, Pressed, Changed, Settled, Checked bool          // Pressed: the press arrived, whatever followed
-	Around                                       bool          // something other than the element has changed
-	Unclicked                                    string        // why no click followed the press
-	Missed, Now                                  *page.Element // Now: the element, if its name has changed
-	URL, Title, Document                         string
-	Value                                        *string
-	Open                                         bool // the element shows a list
+	Received, Pressed, Changed, Settled bool          // Pressed: the press arrived, whatever followed
+	Around                              bool          // something other than the element has changed
+	Unclicked                           string        // why no click followed the press
+	Missed, Now                         *page.Element // Now: the element, if its name has changed
+	URL, Title, Document                string
+	Value                               *string
+	Open                                bool  // the element shows a list
+	Checked                             *bool // nil: it does not say
 }
 
 // settleTime bounds how long an act waits for its effects. quietTime bounds how long it waits for a document that
@@ -59,7 +60,7 @@ type begun struct {
 	X, Y float64
 	way
 	field
-	Checked                 bool
+	Checked                 *bool  // nil: it does not say
 	Hovers                  bool   // the element reacts to the pointer being over it before the click
 	Opener                  string // how an element that is not a file input takes files: [pressed], or dropped on it
 	Hidden                  bool   // the page is in the background

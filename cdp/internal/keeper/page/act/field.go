@@ -122,8 +122,8 @@ const (
 )
 
 // leave returns how a field is left. A field with a date or a number is left by Tab, since many fields read such
-// values only then. Another field is left and gets the focus back, unless it is to stay, or may list completions of
-// the text.
+// values only then, also one that might list completions. Another field is left and gets the focus back, unless it is
+// to stay, or may list completions of the text.
 func (start *begun) leave(value string, stay bool) leaving {
 	number := slices.Contains(start.Takes, [2]string{"type", "number"})
 	switch {
@@ -131,6 +131,8 @@ func (start *begun) leave(value string, stay bool) leaving {
 		return stays
 	case isDate().MatchString(value) || isDate().MatchString(start.Held) || len(readings(value)) > 0 ||
 		dateForm().MatchString(inEnglish.Replace(hintOf(start.Takes))) || start.Role == "spinbutton" && !number:
+		return tabbed
+	case start.List && isNumber().MatchString(value) && isNumber().MatchString(start.Held):
 		return tabbed
 	}
 	plain := slices.ContainsFunc(start.Takes, func(says [2]string) bool {
@@ -159,23 +161,25 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		note = "set by value: this field has a picker of the browser"
 		ways = []func() *api.Error{func() *api.Error { return put(v, start, "assign", value) }}
 		if start.Role == "slider" {
-			ways = append(ways, func() *api.Error {
-				note = ""
-				return start.setParts(v, value)
+			ways = append(ways, func() (err *api.Error) {
+				note, err = start.setParts(v, value)
+				return err
 			})
 		}
 	case !start.Editable || start.Boxes:
-		return "", start.setParts(v, value)
+		return start.setParts(v, value)
 	case value == "":
 		ways[0] = func() *api.Error { return v.Input(key("Delete", 0)...) }
 	}
-	leave := stays
-	if !start.Picker {
-		leave = start.leave(value, stay)
-	}
+	leave := start.leave(value, stay || start.Picker)
+	now, before, others, asked := field{}, start.Held, []string(nil), false
 	if leave == tabbed {
 		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) },
 			func() *api.Error { return typeDigits(v, typed) })
+		shows := dateParts().MatchString(start.Held)
+		if forms := otherForms(value, start.Held, typed, shows && start.Calendars); len(forms) > 0 {
+			typed, others, asked = forms[0], append(forms[1:], typed), true
+		}
 	}
 	var rest page.Object
 	if afterEffect, _ := pace(v); afterEffect == 0 && !stay && leave != tabbed {
@@ -184,7 +188,6 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 			rest["insert"], ways[0] = typed, func() *api.Error { return nil }
 		}
 	}
-	now, before, others, asked := field{}, start.Held, []string(nil), false
 	for i := 0; i < len(ways); i++ {
 		if err = ways[i](); err == nil && leave == tabbed && start.Input { // as a person does: some pages notice nothing else
 			err = v.Input(key("Tab", 0)...)
@@ -195,9 +198,9 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		if start.Gone = now.Gone || now.Took; err == nil && start.Gone {
 			return now.left(stay), nil
 		}
-		taken := err == nil && !now.Invalid && fits(now.Held, typed, before) &&
-			(start.Input || i == 0 || alike(now.Held, typed))
-		if taken && leave == tabbed {
+		last := i == len(ways)-1
+		taken := err == nil && !now.Invalid && fits(now.Held, typed, before) && (last || leave != tabbed || !now.Open)
+		if taken = taken && (start.Input || i == 0 || same(now.Held, typed)); taken && leave == tabbed {
 			taken, err = start.inCalendar(v, value)
 		}
 		if taken || err != nil {
@@ -209,7 +212,6 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		if err = v.Script(start.in, nil, "focusOn", start.Ref); err != nil {
 			return note, err
 		}
-		last := i == len(ways)-1
 		if !asked && leave == tabbed { // the text that the field has made shows its form
 			others = otherForms(value, cmp.Or(now.Held, start.Held), typed, now.Calendars || start.Month != "")
 			asked = len(others) == 1 || last
@@ -345,7 +347,8 @@ func (start *begun) refused(value, made string) *api.Error {
 
 var (
 	// isDate matches dates and times in figures. Text fields read them when they are left.
-	isDate = lazy.Pattern(`^\d{4}-\d\d(-\d\d)?\b|^\d{1,2}[-./]\d{1,2}[-./](\d\d|\d{4})$|^\d{1,2}:\d\d`)
+	isDate   = lazy.Pattern(`^\d{4}-\d\d(-\d\d)?\b|^\d{1,2}[-./]\d{1,2}[-./](\d\d|\d{4})$|^\d{1,2}:\d\d`)
+	isNumber = lazy.Pattern(`^-?\d+([.,]\d+)?$`)
 	// dateForm and hourForm match the form of a date, and of a time on a 12-hour clock, that a field asks for.
 	dateForm = lazy.Pattern(`\b(dd?|m{1,4}|yy(yy)?)[-./, ]+(dd?|m{1,4})[-./, ]+(dd?|mm?|yy(yy)?)\b`)
 	hourForm = lazy.Pattern(`\bhh?:mm ?(aa?|am|pm)\b`)
@@ -357,7 +360,7 @@ var (
 	dateLayouts = strings.Split("2006-1-2|2006-01-02T15:04|2006-01-02 15:04|2.1.2006|1/2/2006|2/1/2006|1-2-2006|2-1-2006|"+
 		"2 Jan 2006|2 January 2006|Jan 2 2006|January 2 2006|Mon Jan 2 2006|Monday January 2 2006|Mon 2 Jan 2006|"+
 		"Monday 2 January 2006", "|")
-	dateParts = lazy.Pattern(`^\D*(\d{1,2})([-./])(\d{1,2})[-./]\d+`)
+	dateParts = lazy.Pattern(`^\D*(\d{1,2})([-./])(\d{1,2})[-./][\d_]`)
 )
 
 // readings returns the dates that a text can mean.
@@ -376,7 +379,10 @@ func readings(text string) (all []time.Time) {
 func otherForms(value, shown, typed string, seen bool) (forms []string) {
 	date, err := time.Parse(time.DateOnly, value)
 	m := dateParts().FindStringSubmatch(shown)
-	if err != nil || m == nil {
+	switch {
+	case err == nil && m == nil && seen:
+		return []string{date.Format("01/02/2006"), date.Format("02/01/2006"), date.Format("02.01.2006")}
+	case err != nil || m == nil:
 		return nil
 	}
 	first, _ := strconv.Atoi(m[1])
@@ -439,11 +445,6 @@ var (
 	monthNames       = lazy.Pattern(`(?i)\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|` +
 		`oct(ober)?|nov(ember)?|dec(ember)?)\b`)
 )
-
-// alike reports whether two texts differ at most in white space.
-func alike(a, b string) bool {
-	return strings.Join(strings.Fields(a), "") == strings.Join(strings.Fields(b), "")
-}
 
 // letters returns the letters and digits of a text, in lower case.
 func letters(text string) string { return noLetter().ReplaceAllString(strings.ToLower(text), "") }

@@ -25,7 +25,7 @@ type part struct {
 
 // setParts gives a number, a date or a time to a slider or spin button, or to a group of spin buttons, and a text to
 // fields of one character each. It restores all of them if one does not accept its part.
-func (start *begun) setParts(v *page.Visit, value string) *api.Error {
+func (start *begun) setParts(v *page.Visit, value string) (note string, err *api.Error) {
 	all := []part{{Element: start.Element, Held: start.Held}}
 	var wrong error
 	if start.Role == "slider" || start.Role == "spinbutton" {
@@ -36,31 +36,35 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 			Near  []page.Element
 		}
 		if err := v.Script(start.in, &found, "parts", start.Ref); err != nil {
-			return err
+			return "", err
 		}
 		switch all = found.Parts; {
 		case len(all) == 0 && len(found.Near) > 0:
-			return (&page.Failure{Code: "not_ready", Element: start.Element, Near: found.Near,
+			return "", (&page.Failure{Code: "not_ready", Element: start.Element, Near: found.Near,
 				Why: "it is not a field itself"}).Exit("")
 		case len(all) == 0:
-			return page.Exit("not_ready", start.Element.String()+" is not a field; page.click presses it, page.drag moves it",
-				nil)
+			return "", page.Exit("not_ready",
+				start.Element.String()+" is not a field; page.click presses it, page.drag moves it", nil)
 		case all[0].Role != "spinbutton":
-			return start.setBoxes(v, all, value)
+			return "", start.setBoxes(v, all, value)
 		}
 		wrong = setWants(all, value)
 		start.Takes = append(start.Takes, [2]string{"type", "segments"})
 	}
 	if wrong != nil {
-		return start.refused(value, "")
+		return "", start.refused(value, "")
 	}
 	taken, between, err := setAll(v, start.in, all)
 	if taken || err != nil {
-		return err
+		return "", err
 	}
-	if len(all) == 1 && between == nil && start.Role == "slider" {
-		if taken, err = start.setByPointer(v, all[0].want); taken || err != nil {
-			return err
+	if len(all) == 1 && start.Role == "slider" {
+		held, err := start.setByPointer(v, all[0].want)
+		if near, _ := strconv.ParseFloat(held, 64); held != "" && math.Abs(near-all[0].want) > 1e-9 {
+			return "the pointer brought it to " + held, nil
+		}
+		if held != "" || err != nil {
+			return "", err
 		}
 	}
 	for i, p := range all {
@@ -70,7 +74,7 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	}
 	back, _, err := setAll(v, start.in, all)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var now field
 	if len(all) == 1 && v.Script(start.in, &now, "held", start.Ref, stays, true) == nil {
@@ -84,7 +88,7 @@ func (start *begun) setParts(v *page.Visit, value string) *api.Error {
 	if !back {
 		err.Message = strings.Replace(err.Message, leftAlone, "; it could not be set back", 1)
 	}
-	return err
+	return "", err
 }
 
 // setBoxes gives each of some fields one character of a text.
@@ -128,26 +132,44 @@ func (start *begun) setBoxes(v *page.Visit, all []part, value string) *api.Error
 	return err
 }
 
-// setByPointer sets a slider that keys do not move. It drags the handle, or presses on the track, where the number
-// should be, and corrects from the number that this sets.
-func (start *begun) setByPointer(v *page.Visit, want float64) (taken bool, err *api.Error) {
+// setByPointer sets a slider that keys do not move, or only by larger steps. It drags the handle, or presses on the
+// track, where the number should be, and corrects from the number that this sets. It returns the number that was set,
+// which differs by a pixel at most, or "".
+func (start *begun) setByPointer(v *page.Visit, want float64) (held string, err *api.Error) {
 	var at *struct {
 		X, Y, Left, Top, Width, Height, Low, High float64
 		Handle, Upright                           bool
 	}
-	now, aim := field{}, want
-	for range 6 {
-		if start.in != "" {
+	now, aim, off := field{}, want, math.Inf(1)
+	look := func() *api.Error { return v.Script(start.in, &now, "held", start.Ref, stays, true) }
+	err = look() // keys may have moved it
+	for turn := 0; turn < 7 && start.in == "" && err == nil; turn++ {
+		is, wrong := strconv.ParseFloat(now.Held, 64)
+		rest := math.Abs(is - want)
+		if wrong == nil && rest < 1e-9 {
+			return now.Held, nil
+		}
+		if turn > 0 && wrong == nil && at.Handle && rest >= off { // it has steps, or a pixel is more than the rest
+			if rest <= (at.High-at.Low)/max(at.Width, at.Height) {
+				return now.Held, nil
+			}
 			break
 		}
-		if err = v.Script("", &at, "track", start.Ref); err != nil || at == nil || at.High <= at.Low ||
-			want < at.Low || want > at.High {
+		if turn > 0 {
+			aim = min(max(aim+(want-is)*.6, at.Low), at.High)
+		}
+		off = rest
+		if err = v.Script("", &at, "track", start.Ref); err != nil || turn > 0 && wrong != nil || at == nil ||
+			at.High <= at.Low || want < at.Low || want > at.High {
 			break
 		}
-		part := (aim - at.Low) / (at.High - at.Low)
-		x, y := at.Left+part*at.Width, at.Top+at.Height/2
+		part, left, bottom := (aim-at.Low)/(at.High-at.Low), at.Left, at.Top+at.Height
+		if at.Handle && wrong == nil { // its track may move with it
+			part, left, bottom = (want-is)/(at.High-at.Low), at.X, at.Y
+		}
+		x, y := left+part*at.Width, at.Top+at.Height/2
 		if at.Upright {
-			x, y = at.Left+at.Width/2, at.Top+(1-part)*at.Height
+			x, y = at.Left+at.Width/2, bottom-part*at.Height
 		}
 		if at.Handle {
 			err = v.Input(page.Object{"type": "drag", "x": at.X, "y": at.Y, "toX": x, "toY": y})
@@ -155,21 +177,14 @@ func (start *begun) setByPointer(v *page.Visit, want float64) (taken bool, err *
 			err = v.Input(clicks(min(max(x, at.Left+1), at.Left+at.Width-1), min(max(y, at.Top+1), at.Top+at.Height-1),
 				clickParams{}, 0)...)
 		}
-		if err = cmp.Or(err, v.Script("", &now, "held", start.Ref, stays, true)); err != nil {
-			break
-		}
-		is, wrong := strconv.ParseFloat(now.Held, 64)
-		if wrong != nil || math.Abs(is-want) < 1e-9 {
-			return wrong == nil, nil
-		}
-		aim = min(max(aim+(want-is)*.6, at.Low), at.High)
+		err = cmp.Or(err, look())
 	}
 	if now.Held != "" && now.Held != start.Held {
 		if was, wrong := strconv.ParseFloat(start.Held, 64); wrong == nil && was != want {
 			_, err = start.setByPointer(v, was)
 		}
 	}
-	return false, err
+	return "", err
 }
 
 // setAll gives parts their numbers, until one does not accept its number. between has the numbers next to one that
