@@ -167,6 +167,15 @@ func TestConsoleShowsValues(t *testing.T) {
 			t.Fatal(exit(err))
 		}
 	}
+	c.show(t, url+"/", `<script>const rest = () => new Promise((done) => setTimeout(done)); async function inner() { await rest();
+		throw new TypeError("deep") }
+		async function middle() { await inner() }
+		async function main() { await middle() }
+		main()</script>`)
+	waitUntil(t, "the functions that await", func() bool {
+		r, err := run(t, c, Console, ConsoleParams{Limit: 10})
+		return err == nil && regexp.MustCompile(`deep \(inner /:2:\d+ < async middle /:3:\d+ < async main /:4:\d+\)`).MatchString(r.Text)
+	})
 	asyncStacks(true)
 	defer asyncStacks(false)
 	for _, test := range []struct{ script, want string }{

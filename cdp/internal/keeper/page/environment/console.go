@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 type consoleFilter struct {
@@ -114,6 +116,9 @@ func (p *consoleParams) message(method string) *message {
 		if len(at.Frames) == 0 {
 			at.Frames = []callFrame{p.ExceptionDetails.callFrame}
 		}
+		if at.Parent == nil {
+			at.Frames = append(at.Frames, awaiting(p.ExceptionDetails.Exception.Description)...)
+		}
 	case "Runtime.consoleAPICalled":
 		m.text, at = p.Logged(), p.Stack
 		switch p.Type {
@@ -147,6 +152,19 @@ func (p *consoleParams) message(method string) *message {
 		m.at = at
 	}
 	return m
+}
+
+// awaitingCall matches a function that awaits the one that threw, as the stack of an error has it.
+var awaitingCall = lazy.Pattern(`(?m)^ +at (async(?: .+?)?) \(?(\S+?):(\d+):(\d+)\)?$`)
+
+// awaiting returns the functions that await the one that threw an error. Its stack has them at no cost to the page.
+func awaiting(stack string) (calls []callFrame) {
+	for _, m := range awaitingCall().FindAllStringSubmatch(stack, maxFrames) {
+		line, _ := strconv.Atoi(m[3])
+		column, _ := strconv.Atoi(m[4])
+		calls = append(calls, callFrame{m[1], m[2], line - 1, column - 1})
+	}
+	return calls
 }
 
 // shortURL returns the path of a URL, which distinguishes the scripts of a page.
