@@ -98,9 +98,19 @@ func TestLeaving(t *testing.T) {
 		if _, err := run(t, c, Screenshot, ScreenshotParams{}); err != nil {
 			t.Errorf("a picture: %s", exit(err))
 		}
-		if _, err := run(t, c.hurried(), Text, TextParams{MaxTokens: 100}); !strings.Contains(exit(err),
-			"server has not responded") {
+		c.deadline = 40 * time.Second
+		began := time.Now()
+		if _, err := run(t, c, Text, TextParams{MaxTokens: 100}); !strings.Contains(exit(err), "server has not responded") {
 			t.Errorf("a text: %s", exit(err))
+		}
+		if _, err := run(t, c, Click, ClickParams{Element: link}); !strings.Contains(exit(err), "server has not responded") {
+			t.Errorf("a click: %s", exit(err))
+		}
+		if _, err := run(t, c, Wait, WaitParams{Text: "There", Timeout: 1000}); !strings.HasPrefix(exit(err), "not_met: ") {
+			t.Errorf("a wait: %s", exit(err))
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("that took %v", took)
 		}
 		if link == "Out" { // it stays
 			if _, err := c.invoke(t.Context(), "Page.stopLoading", `{}`); err != nil {

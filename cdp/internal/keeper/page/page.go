@@ -106,11 +106,17 @@ type kind struct {
 	writes bool // it may change something: page.js runs from the start of each document
 	paged  bool // the page must exist
 	reads  bool // it reads the page's document
+	waits  bool // it waits for what a page is left for
 }
 
 // Look returns a verb that reads a document.
 func Look[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
 	return Operation{kind{paged: true, reads: true}, decoded(run)}
+}
+
+// Wait returns a verb that reads documents until one is as it is awaited.
+func Wait[P, R any](run func(*Visit, P) (R, *api.Error)) Operation {
+	return Operation{kind{paged: true, reads: true, waits: true}, decoded(run)}
 }
 
 // Act returns a verb that may change a document.
@@ -191,7 +197,16 @@ func (v *Visit) run(o Operation, params json.RawMessage) (done any, err *api.Err
 		_, err = v.Keeper.Owners.Resolve(v.By, v.Target)
 	}
 	if err == nil {
+		stop := func() {}
+		if o.reads && !o.writes && !o.waits {
+			stop = StayUntil(v, time.Now().Add(v.Patience()))
+		}
 		done, err = o.run(v, params)
+		stop()
+	}
+	if err != nil && err.Code == api.CodeTimeout && v.Page != nil && v.Ctx.Err() == nil && Leaving(v) != "" {
+		return nil, api.Errorf(api.CodeBusy, "a navigation to %s is under way, and its server has not responded: page.wait "+
+			"waits for it, page.open leaves it", Clip(Leaving(v), 160))
 	}
 	if err == nil || err.Code != api.CodeNotFound || v.Page == nil {
 		return done, err

@@ -55,6 +55,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 	if word != "" {
 		where = v.Locate(word)
 	}
+	defer page.StayUntil(v, until)()
 	woken := false
 	for turn := 0; ; turn++ {
 		h.Time = v.TimeLeft()

@@ -119,7 +119,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	longer := 2 * time.Duration(afterEffect-quiet) * time.Millisecond // an effect may arrive at the end of the first wait
 	began, in := time.Now(), start.in
 	until := began.Add(v.Within(settleTime + longer))
-	defer stayUntil(v, until)()
+	defer page.StayUntil(v, until)()
 	rest := page.Object{"quiet": afterEffect, "still": unchanged}
 	if page.Interrupted(fault) { // the input itself may have caused it
 		fault = nil
@@ -173,7 +173,7 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 	case page.IsDialog(err):
 		last.Changed = true
 		a.Read(v)
-	case url != "" && err.Code == api.CodeTimeout: // stayUntil has ended the wait
+	case url != "" && err.Code == api.CodeTimeout: // StayUntil has ended the wait
 		caused.NotSettled = why(v, a)
 		a.Read(v)
 	case fault == nil: // tell the caller not to send it again

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/page"
@@ -50,9 +51,11 @@ func evaluate(v *page.Visit, p evaluateParams) (page.Answer, *api.Error) {
 	v.AskLate()
 	l := v.Ledger() // effects of the program are reported by the next answer only
 	l.Begin("evaluate", l.In, l.Seq)
+	stop := page.StayUntil(v, time.Now().Add(v.Patience()))
 	found, err := v.EvaluateIn(in, page.Object{"expression": cmp.Or(call, expression), "awaitPromise": true,
 		"returnByValue": true,
 		"userGesture":   true, "replMode": statements})
+	stop()
 	warning, _ := api.Uncalled(cmp.Or(call, expression), found.Type)
 	if how := api.Call(expression, "(EXPRESSION)"); call != "" && how != "(EXPRESSION)()" {
 		warning = "the result is a generator; write " + how

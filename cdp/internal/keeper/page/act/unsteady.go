@@ -27,26 +27,6 @@ func wake(v *page.Visit) *api.Error {
 	return err
 }
 
-// stayUntil cancels waits in the page from a time on, if the page is being left then. It does so until the returned
-// function is called.
-func stayUntil(v *page.Visit, until time.Time) (stop func()) {
-	all := v.Ctx
-	ctx, cancel := context.WithCancel(all)
-	t := v.Page
-	timer := time.AfterFunc(time.Until(until), func() {
-		leaving := func() (bool, *api.Error) { return t.PendingURL != "", nil }
-		if v.Keeper.Mux.Wait(ctx, "for a navigation", leaving) == nil {
-			cancel()
-		}
-	})
-	v.Ctx = ctx
-	return func() {
-		timer.Stop()
-		cancel()
-		v.Ctx = all
-	}
-}
-
 // isClosed reports whether a call failed because the page is closed, for example by a click that closes it.
 func isClosed(v *page.Visit, err *api.Error) bool {
 	if err.Code != api.CodeNotFound || err.Target != v.Page.ID {

@@ -6,8 +6,8 @@ import "github.com/parley-tools/parley/cdp/internal/keeper/page"
 
 // Verbs are the verbs of this package, by name.
 var Verbs = page.Verbs{
-	"wait":       page.Look(wait),
-	"expect":     page.Look(expect),
+	"wait":       page.Wait(wait),
+	"expect":     page.Wait(expect),
 	"snapshot":   page.Look(snapshot),
 	"text":       page.Look(text),
 	"find":       page.Look(findElements),

@@ -50,6 +50,7 @@ type seen struct {
 func wait(v *page.Visit, p waitParams) (waited, *api.Error) {
 	began := time.Now()
 	w := waiting{v, began.Add(v.Within(time.Duration(p.Timeout) * time.Millisecond))}
+	defer page.StayUntil(v, w.end)()
 	var what string
 	var last seen
 	var err *api.Error
@@ -75,6 +76,9 @@ func wait(v *page.Visit, p waitParams) (waited, *api.Error) {
 	}
 	if len(condition) > 1 {
 		last, err = w.until(condition)
+	}
+	if url := page.Leaving(v); err != nil && err.Code == api.CodeTimeout && url != "" {
+		err, what = nil, what+" while the server of a navigation did not respond: "+page.Clip(url, 160)
 	}
 	if err != nil {
 		return waited{}, err
@@ -225,6 +229,7 @@ func (expected) Step() (string, any) { return "", nil }
 // expect checks the page.
 func expect(v *page.Visit, p expectParams) (expected, *api.Error) {
 	w := waiting{v, time.Now().Add(v.Within(time.Duration(p.Timeout) * time.Millisecond))}
+	defer page.StayUntil(v, w.end)()
 	if p.Text == "" && p.Element == "" && p.URL == "" {
 		return expected{}, page.Invalid("/text", "a condition: text, element or url", "none", "")
 	}
