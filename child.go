@@ -7,6 +7,7 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm"
@@ -40,16 +41,16 @@ func Child() {
 
 // keeperEgress returns a function that makes the egress for the pages of plugins, by the operator's rules at the time
 // when they dial. The folders are found before the keeper leaves its working directory.
-func keeperEgress(cfg egress.Config) func() (host.Egress, error) {
+func keeperEgress(cfg egress.Config) func() (outbound.Egress, error) {
 	p := New(Config{})
-	return func() (host.Egress, error) {
+	return func() (outbound.Egress, error) {
 		rules, err := p.Policy()
 		if err != nil {
 			return nil, err
 		}
 		cfg.Rules = rules.Egress
 		return struct { // what the keeper knows of the operator's files
-			host.Egress
+			outbound.Egress
 			*policy.Policy
 		}{egress.New(cfg), rules}, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -61,7 +63,7 @@ func TestMisplacedValues(t *testing.T) {
 	tried := 0
 	dry := func(name string, params any) (*host.Error, any) {
 		a, _ := h.Call(t.Context(), host.Call{Name: name, Params: jsontext.Marshal(params),
-			Principal: host.Principal{Name: "cli"}, Options: host.Options{DryRun: true}})
+			Principal: caller.Principal{Name: "cli"}, Options: job.Options{DryRun: true}})
 		var printed struct{ Params any }
 		_ = json.Unmarshal(a.Data, &printed)
 		return a.Err, printed.Params

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
@@ -83,12 +83,12 @@ func TestDelivered(t *testing.T) {
 			name := provider.Info().Name + "." + local
 			var failed struct{ Docs string }
 			sent := call("call_tool", fmt.Sprintf(`{"name":%q,"arguments":{"no_such_parameter":1}}`, name))
-			if d, err := h.Describe(t.Context(), host.Principal{}, name, manifest.Tier2); err != nil ||
+			if d, err := h.Describe(t.Context(), caller.Principal{}, name, manifest.Tier2); err != nil ||
 				json.Unmarshal([]byte(sent), &failed) != nil || failed.Docs != d.Text() {
 				t.Errorf("an error of %s does not have the text of its documentation: %s", name, sent)
 			}
 			for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
-				d, err := h.Describe(t.Context(), host.Principal{}, name, tier)
+				d, err := h.Describe(t.Context(), caller.Principal{}, name, tier)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -26,8 +28,8 @@ func TestSandboxFilter(t *testing.T) {
 	}
 	ask := func(filter string, timeout time.Duration) *host.Answer {
 		answer, _ := h.Call(t.Context(), host.Call{
-			Name: "text.count", Principal: host.Principal{Name: "mcp:test"}, Params: json.RawMessage(`{"text":"one two"}`),
-			Options: host.Options{JQ: filter, Timeout: timeout},
+			Name: "text.count", Principal: caller.Principal{Name: "mcp:test"}, Params: json.RawMessage(`{"text":"one two"}`),
+			Options: job.Options{JQ: filter, Timeout: timeout},
 		})
 		return answer
 	}
@@ -78,8 +80,8 @@ func TestFilterSeesWholeResult(t *testing.T) {
 	params := json.RawMessage(`{"to":"hex","text":"` + strings.Repeat("x", length) + `"}`)
 	for filter, want := range map[string]string{"": "", ".text | length": strconv.Itoa(2 * length)} {
 		a, _ := h.Call(t.Context(), host.Call{
-			Name: "text.encode", Principal: host.Principal{Name: "mcp:test"}, Params: params,
-			Options: host.Options{JQ: filter},
+			Name: "text.encode", Principal: caller.Principal{Name: "mcp:test"}, Params: params,
+			Options: job.Options{JQ: filter},
 		})
 		if want != "" && (a.Err != nil || string(a.Data) != want) {
 			t.Errorf("%s: %.99s, %v; want %s", filter, a.Data, a.Err, want)

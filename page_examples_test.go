@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -85,7 +86,7 @@ func (s *session) call(t *testing.T, tool string, params json.RawMessage) string
 	t.Helper()
 	own := strings.NewReplacer(append(s.names, "https://example.com", s.site, `"/srv/`, `"`+s.files+"/")...)
 	a, err := s.Call(t.Context(), host.Call{Name: tool, Params: json.RawMessage(own.Replace(string(params))),
-		Principal: host.Principal{Name: "cli", Session: host.Session{Name: s.name}}})
+		Principal: caller.Principal{Name: "cli", Session: caller.Session{Name: s.name}}})
 	if err != nil {
 		return fmt.Sprintf("%d %v", host.AsError(err).ExitCode(), err)
 	}

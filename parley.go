@@ -34,8 +34,11 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
@@ -80,7 +83,7 @@ type Config struct {
 	Traces  Traces
 	// Approver asks the person at hand about calls that require confirmation or a right that is not granted. Nil means
 	// that the client is asked to confirm calls over MCP. In either case parley approvals can answer, too.
-	Approver host.Approver
+	Approver approval.Approver
 	// ConfirmWait is how long a call waits for an answer before it ends and has to be made again. Zero means as long as
 	// Approver asks.
 	ConfirmWait time.Duration
@@ -175,8 +178,8 @@ func (p *Parley) Call(ctx context.Context, tool string, params any) (*host.Answe
 	return h.Call(ctx, host.Call{Name: tool, Params: raw, Principal: p.principal()})
 }
 
-func (p *Parley) principal() host.Principal {
-	return host.Principal{Name: p.cfg.Caller, Session: host.Session{Name: p.cfg.Session}}
+func (p *Parley) principal() caller.Principal {
+	return caller.Principal{Name: p.cfg.Caller, Session: caller.Session{Name: p.cfg.Session}}
 }
 
 // Describe returns the documentation of a tool at a tier from 1 to 3; see Host.Describe in host/call.
@@ -189,12 +192,12 @@ func (p *Parley) Describe(ctx context.Context, tool string, tier int) (*host.Doc
 }
 
 // Search finds tools by what they do; see Host.Search in host/call.
-func (p *Parley) Search(ctx context.Context, query string) (*host.SearchData, error) {
+func (p *Parley) Search(ctx context.Context, query string) (*search.Data, error) {
 	h, err := p.Host()
 	if err != nil {
 		return nil, err
 	}
-	data, _, err := h.Search(ctx, p.principal(), host.SearchQuery{Text: query})
+	data, _, err := h.Search(ctx, p.principal(), search.Query{Text: query})
 	return data, err
 }
 

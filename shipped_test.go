@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/wasm"
@@ -63,7 +64,7 @@ func TestShippedExamples(t *testing.T) {
 					ran++
 					t.Run(fmt.Sprintf("%s.%s/%s", m.Name, tool.Name, e.Title), func(t *testing.T) {
 						a, _ := h.Call(t.Context(), host.Call{Name: m.Name + "." + tool.Name, Params: e.Params,
-							Principal: host.Principal{Name: "cli"}})
+							Principal: caller.Principal{Name: "cli"}})
 						compare(t, e, a)
 					})
 				}

@@ -11,6 +11,8 @@ import (
 	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
@@ -101,8 +103,8 @@ func TestNumberForms(t *testing.T) {
 					continue
 				}
 				dry := func(params []byte) (*host.Answer, any) {
-					a, _ := h.Call(t.Context(), host.Call{Name: name, Params: params, Principal: host.Principal{Name: "cli"},
-						Options: host.Options{DryRun: true}})
+					a, _ := h.Call(t.Context(), host.Call{Name: name, Params: params, Principal: caller.Principal{Name: "cli"},
+						Options: job.Options{DryRun: true}})
 					var printed struct{ Params json.RawMessage }
 					_ = json.Unmarshal(a.Data, &printed)
 					value, _ := jsontext.Decode(printed.Params, jsontext.Limits{Bytes: host.MaxParams})
@@ -121,12 +123,12 @@ func TestNumberForms(t *testing.T) {
 					continue // it would start Chrome
 				}
 				ran++
-				want, _ := h.Call(t.Context(), host.Call{Name: name, Params: plain, Principal: host.Principal{Name: "cli"}})
+				want, _ := h.Call(t.Context(), host.Call{Name: name, Params: plain, Principal: caller.Principal{Name: "cli"}})
 				if want.Err != nil && len(want.Err.Details) > 0 &&
 					strings.HasPrefix(want.Err.Details[0].Expected, "a value that fits ") { // as the decoder of sdk/go says
 					t.Errorf("%s %s is valid in a dry run: %+v", name, plain, want.Err.Details)
 				}
-				got, _ := h.Call(t.Context(), host.Call{Name: name, Params: other, Principal: host.Principal{Name: "cli"}})
+				got, _ := h.Call(t.Context(), host.Call{Name: name, Params: other, Principal: caller.Principal{Name: "cli"}})
 				if string(want.Data) != string(got.Data) || (want.Err == nil) != (got.Err == nil) ||
 					want.Err != nil && want.Err.Message != got.Err.Message {
 					t.Errorf("%s %s: %s, %v\nas %s: %s, %v", name, plain, want.Data, want.Err, other, got.Data, got.Err)

@@ -18,9 +18,11 @@ import (
 	"github.com/parley-tools/parley/host/approve"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/login"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/policy/operator"
@@ -30,6 +32,7 @@ import (
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/redact"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
@@ -90,9 +93,9 @@ func (p *Parley) Secrets() secret.Store {
 func Logins(p *Parley) *login.Client { return &login.Client{Store: p.Secrets(), Egress: egressOf(p)} }
 
 // egressOf returns the egress that makes all requests of a host, within the operator's rules.
-func egressOf(p *Parley) host.Egress {
+func egressOf(p *Parley) outbound.Egress {
 	return egress.New(egress.Config{UserAgent: "parley/" + Version, Tracer: p.cfg.Tracer,
-		Rules: func() (host.EgressRules, error) { return byPolicy(p, (*policy.Policy).Egress) }})
+		Rules: func() (outbound.Rules, error) { return byPolicy(p, (*policy.Policy).Egress) }})
 }
 
 // Trust returns the operator's list of trusted keys.
@@ -158,8 +161,8 @@ func (p *Parley) engineConfig() wasm.Config {
 		HostVersion: Version, Child: wire.Self, Isolate: true, Away: p.cfg.Fleet.Away,
 		Notice: p.cfg.Notice, Debug: p.debugLine, Redact: p.redactor, Annotate: p.admission.Annotate,
 		ScriptEngine: p.scriptEngine, Requests: api.Run,
-		ModuleLimits: func(plugin string) (host.ModuleLimits, error) {
-			return byPolicy(p, func(rules *policy.Policy) (host.ModuleLimits, error) { return rules.ModuleLimits(plugin) })
+		ModuleLimits: func(plugin string) (grant.ModuleLimits, error) {
+			return byPolicy(p, func(rules *policy.Policy) (grant.ModuleLimits, error) { return rules.ModuleLimits(plugin) })
 		},
 	}
 }
@@ -518,14 +521,14 @@ func shippedSource(f plugins.File) store.Source {
 		Wasm:     f.Wasm,
 		Packed:   f.Gzip,
 		Segment: func() ([]byte, error) {
-			if host.SegmentUsable(f.Segment) == nil {
+			if segment.Check(f.Segment) == nil {
 				return f.Segment, nil
 			}
 			m, err := parsed() // the segment was generated for another version of the index
 			if err != nil {
 				return nil, err
 			}
-			return host.ManifestSegment(m), nil
+			return segment.Of(m), nil
 		},
 	}
 }

@@ -7,11 +7,13 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // TestNavigationAdvice checks that the error of a navigation has advice for its reason.
 func TestNavigationAdvice(t *testing.T) {
-	r := &host.Request{Job: host.Job{Tool: "Page.navigate",
+	r := &host.Request{Job: job.Job{Tool: "Page.navigate",
 		Params: json.RawMessage(`{"url":"https://a.test:6000/"}`)}}
 	for reason, want := range map[string]string{
 		"net::ERR_UNSAFE_PORT":                "another port",
@@ -35,13 +37,13 @@ func TestNavigationAdvice(t *testing.T) {
 
 // TestStepsOfFaults checks that an error about too many pages, or a restless one, names the call that helps.
 func TestStepsOfFaults(t *testing.T) {
-	r := &host.Request{Job: host.Job{Tool: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}`)}}
+	r := &host.Request{Job: job.Job{Tool: "Runtime.evaluate", Params: json.RawMessage(`{"expression":"1"}`)}}
 	for tool, k := range map[string]*api.Error{
 		"cdp.targets":          {Code: api.CodeLimitExceeded, Message: "too many pages"},
 		"cdp.Runtime.evaluate": api.RestlessPage(),
 		"":                     {Code: api.CodeLimitExceeded, Message: "a reply is too large", Bytes: 9},
 	} {
-		step := host.Step{}
+		step := step.Step{}
 		e := host.AsError(new(catalog).hostError(k, r))
 		if len(e.Steps) > 0 {
 			step = e.Steps[0]
@@ -65,7 +67,7 @@ func TestNavigationAdviceIgnoresURL(t *testing.T) {
 func TestNavigateWithoutScheme(t *testing.T) {
 	p := New(Config{RunDir: t.TempDir()})
 	for _, tool := range []string{"Page.navigate", "Target.createTarget"} {
-		_, err := p.Invoke(t.Context(), &host.Request{Job: host.Job{Tool: tool,
+		_, err := p.Invoke(t.Context(), &host.Request{Job: job.Job{Tool: tool,
 			Params: json.RawMessage(`{"newWindow":12345678901234567,"url":"a.test/b"}`)}})
 		e := host.AsError(err)
 		if err == nil || e.Code != host.InvalidURL || len(e.Changes) != 1 ||
@@ -86,8 +88,8 @@ func TestEvaluationAdvice(t *testing.T) {
 		{`{"expression":"fetch('/x')","awaitPromise":true}`, `{"result":{"type":"object","className":"Response"}}`, "", ""},
 		{`{"expression":"1"}`, `{"result":{"type":"number","value":1}}`, "", ""},
 	} {
-		got := adviseEvaluation(&host.Result{Data: json.RawMessage(c.data)},
-			&host.Request{Job: host.Job{Tool: "Runtime.evaluate", Params: json.RawMessage(c.params)}})
+		got := adviseEvaluation(&job.Result{Data: json.RawMessage(c.data)},
+			&host.Request{Job: job.Job{Tool: "Runtime.evaluate", Params: json.RawMessage(c.params)}})
 		if warns := strings.Join(got.Warnings, ""); (c.warns == "") != (warns == "") || !strings.Contains(warns, c.warns) {
 			t.Errorf("%s: warns %q", c.params, warns)
 		}

@@ -7,27 +7,29 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // TestProtocolSteps maps messages of Chromium to the first suggested step, or nil if only the
 // documentation helps.
 func TestProtocolSteps(t *testing.T) {
 	p := New(Config{})
-	at := host.Place{Browser: "b", Target: "t"}
-	page := func(tool string) *host.Step {
+	at := step.Place{Browser: "b", Target: "t"}
+	page := func(tool string) *step.Step {
 		step := toolStep(tool, nil).At(at)
 		return &step
 	}
-	browser := func(step host.Step) *host.Step {
-		step = step.At(host.Place{Browser: "b"})
-		return &step
+	browser := func(next step.Step) *step.Step {
+		next = next.At(step.Place{Browser: "b"})
+		return &next
 	}
-	live := browser(host.ListStep("cdp.Page"))
+	live := browser(step.List("cdp.Page"))
 	live.Options.Live = true
 	for _, c := range []struct {
 		tool, message string
 		code          int
-		want          *host.Step
+		want          *step.Step
 		plan          string // "first" or "last": where the step is that makes the calls before the command
 	}{
 		{"DOM.querySelector", "Could not find node with given id", -32000, page("DOM.getDocument"), "first"},
@@ -46,21 +48,21 @@ func TestProtocolSteps(t *testing.T) {
 			browser(toolStep("targets", nil)), ""},
 		{"PWA.getOsAppState", "Unknown web-app manifest id", -32602, nil, ""},
 	} {
-		got := p.protocolSteps(&host.Request{Job: host.Job{Tool: c.tool, Options: host.Options{Place: at}}},
+		got := p.protocolSteps(&host.Request{Job: job.Job{Tool: c.tool, Options: job.Options{Place: at}}},
 			&api.Error{Chrome: &api.ChromeError{Code: c.code, Message: c.message}})
-		var want []host.Step
+		var want []step.Step
 		if c.want != nil {
 			want = append(want, *c.want)
 		}
-		plan := host.PlanStep("cdp."+c.tool, nil).At(at)
+		plan := step.Plan("cdp."+c.tool, nil).At(at)
 		switch c.plan {
 		case "first":
-			want = append([]host.Step{plan}, want...)
+			want = append([]step.Step{plan}, want...)
 		case "last":
 			want = append(want, plan)
 		}
 		if c.tool != "Page.future" { // an unknown command has no documentation
-			want = append(want, host.DescribeStep("cdp."+c.tool, 0))
+			want = append(want, step.Describe("cdp."+c.tool, 0))
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %s: got %v, want %v", c.tool, c.message, got, want)
@@ -72,16 +74,16 @@ func TestProtocolSteps(t *testing.T) {
 func TestRemediesExist(t *testing.T) {
 	p := New(Config{})
 	for _, r := range remedies {
-		for _, step := range r.steps {
-			if step.Op == host.OpListen {
-				if _, ok := p.protocol.Event(step.Query); !ok || step.Tool != Name {
-					t.Errorf("%s: there is no event %s", r.message, step.Query)
+		for _, next := range r.steps {
+			if next.Op == step.OpListen {
+				if _, ok := p.protocol.Event(next.Query); !ok || next.Tool != Name {
+					t.Errorf("%s: there is no event %s", r.message, next.Query)
 				}
 				continue
 			}
-			name, ok := strings.CutPrefix(step.Tool, Name+".")
+			name, ok := strings.CutPrefix(next.Tool, Name+".")
 			if tool, err := p.Tool(name); !ok || tool == nil || err != nil {
-				t.Errorf("%s: there is no tool %s", r.message, step.Tool)
+				t.Errorf("%s: there is no tool %s", r.message, next.Tool)
 			}
 		}
 	}

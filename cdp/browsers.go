@@ -13,6 +13,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -103,7 +105,7 @@ type ofAll struct {
 }
 
 // close closes what the caller's session has opened, one page, or everything.
-func (b *browsers) close(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) close(ctx context.Context, r *host.Request) (*job.Result, error) {
 	var q ofAll
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func (b *browsers) close(ctx context.Context, r *host.Request) (*host.Result, er
 
 // closeWithout closes a browser whose keeper failed with err: no keeper runs, or it hangs. Only for a person at the
 // command line it ends a keeper that hangs.
-func (b *browsers) closeWithout(ctx context.Context, r *host.Request, err error) (*host.Result, error) {
+func (b *browsers) closeWithout(ctx context.Context, r *host.Request, err error) (*job.Result, error) {
 	e, ok := errors.AsType[*api.Error](err)
 	isGone, was := ok && e.Code == api.CodeChromeConnection, false
 	if isPerson(r.Caller) && (isGone || ok && e.Code == api.CodeTimeout) {
@@ -161,7 +163,7 @@ func (b *browsers) closeWithout(ctx context.Context, r *host.Request, err error)
 }
 
 // closeEverything closes all browsers with what all sessions have opened in them.
-func (b *browsers) closeEverything(ctx context.Context) (*host.Result, error) {
+func (b *browsers) closeEverything(ctx context.Context) (*job.Result, error) {
 	entries, err := keeper.List(b.cfg.RunDir)
 	if err != nil {
 		return nil, err
@@ -189,7 +191,7 @@ func (b *browsers) closeEverything(ctx context.Context) (*host.Result, error) {
 
 func displayName(name string) string { return cmp.Or(name, keeper.DefaultBrowser) }
 
-func (b *browsers) status(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) status(ctx context.Context, r *host.Request) (*job.Result, error) {
 	var q ofAll
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
@@ -251,7 +253,7 @@ var _ host.SessionEnder = (*Provider)(nil)
 
 // SessionInfo is what a session has in an open browser.
 type SessionInfo struct {
-	Session string // as [host.Session.Key]
+	Session string // as [caller.Session.Key]
 	Browser string
 	Pages   int
 	Current string    // URL of the current page; "" if there is none
@@ -266,7 +268,7 @@ func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 		for _, s := range found {
 			key, _, _ := strings.Cut(s.Session, contextMark)
 			if key == api.DefaultSession {
-				key = host.Session{}.Key()
+				key = caller.Session{}.Key()
 			}
 			info := SessionInfo{Session: key, Browser: name, Pages: s.Pages, Current: s.Current}
 			if s.Used > 0 {
@@ -280,7 +282,7 @@ func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 }
 
 // EndSession implements [host.SessionEnder].
-func (p *Provider) EndSession(ctx context.Context, of host.Session) error {
+func (p *Provider) EndSession(ctx context.Context, of caller.Session) error {
 	return p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
 		closed, err := c.As(api.CommandLine).CloseSession(ctx, sessionKey(of.Key()))
 		if closed.Browser != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/cdp/internal/words"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -398,31 +399,31 @@ var notRun = map[string]string{
 //go:generate go generate ./internal/protocol
 //go:generate go test -run TestSegment -update .
 //go:embed segment.bin
-var segment []byte
+var shippedSegment []byte
 
 // Segment returns the search index over verbs, commands, events and types.
 func (p *catalog) Segment() ([]byte, error) {
 	if p.protocol.Protocol != protocol.Embedded() {
 		return p.buildSegment(), nil
 	}
-	return segment, nil
+	return shippedSegment, nil
 }
 
 func (p *catalog) buildSegment() []byte {
-	return host.BuildSegment(host.SearchPluginOf(p.manifest()), p.searchDocs())
+	return segment.Build(segment.PluginOf(p.manifest()), p.searchDocs())
 }
 
 // searchDocs returns what is indexed of verbs, commands, events and types.
-func (p *catalog) searchDocs() (docs []host.SearchDoc) {
+func (p *catalog) searchDocs() (docs []segment.Doc) {
 	for _, t := range verbs.All() {
-		docs = append(docs, host.SearchDocOf(&t))
+		docs = append(docs, segment.DocOf(&t))
 	}
 	for _, name := range p.protocol.Names() {
 		c, ok := p.protocol.Command(name)
 		if !ok {
 			continue
 		}
-		docs = append(docs, host.SearchDoc{
+		docs = append(docs, segment.Doc{
 			Name: c.Name, Group: c.Domain, Category: category(c), Effect: string(c.Effect), Brief: c.Brief,
 			Signature:  p.protocol.signature(c),
 			Deprecated: c.Deprecated, Experimental: c.Experimental,
@@ -441,7 +442,7 @@ func (p *catalog) searchDocs() (docs []host.SearchDoc) {
 			if m.Kind == protocol.KindCommand || !ok {
 				continue
 			}
-			docs = append(docs, host.SearchDoc{Name: e.Name, Kind: string(e.Kind), Group: d.Name, Brief: e.Brief,
+			docs = append(docs, segment.Doc{Name: e.Name, Kind: string(e.Kind), Group: d.Name, Brief: e.Brief,
 				Text: e.Description, Deprecated: e.Deprecated, Experimental: e.Experimental, Keywords: e.Enum,
 				Params: searchParams(e.Fields)})
 		}
@@ -457,13 +458,13 @@ func category(c *protocol.Command) string {
 }
 
 func (t translation) signature(c *protocol.Command) string {
-	return manifest.Signature(host.LocalName(c.Name), manifest.Params(t.ParamsSchema(c)))
+	return manifest.Signature(manifest.LocalName(c.Name), manifest.Params(t.ParamsSchema(c)))
 }
 
-func searchParams(params []protocol.Param) []host.SearchParam {
-	list := make([]host.SearchParam, 0, len(params))
+func searchParams(params []protocol.Param) []segment.Param {
+	list := make([]segment.Param, 0, len(params))
 	for _, q := range params {
-		list = append(list, host.SearchParam{Name: q.Name, Text: q.Description, Enum: q.Enum})
+		list = append(list, segment.Param{Name: q.Name, Text: q.Description, Enum: q.Enum})
 	}
 	return list
 }

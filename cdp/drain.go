@@ -13,6 +13,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -24,10 +26,10 @@ const (
 )
 
 // drain sends a command and copies the stream that its result or a later event names to the output.
-func drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result, error) {
+func drain(ctx context.Context, c *keeper.Client, r *host.Request) (*job.Result, error) {
 	if !r.Wants.Output {
 		return nil, host.Errorf(host.InvalidArgs, "draining a stream requires an output file").
-			WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}))
+			WithSteps(repeatStep(r, step.Options{Drain: true, Out: true}))
 	}
 	// A handle is valid only in its own target, and the current target can change meanwhile.
 	target, err := resolveTarget(ctx, c, r.Options.Target)
@@ -60,7 +62,7 @@ func drain(ctx context.Context, c *keeper.Client, r *host.Request) (*host.Result
 	if err != nil {
 		return nil, err
 	}
-	return &host.Result{Written: written, Raw: true, Warnings: warnings}, nil
+	return &job.Result{Written: written, Raw: true, Warnings: warnings}, nil
 }
 
 // ioStream is a stream in Chrome, with the chunk of it that was already read.
@@ -137,7 +139,7 @@ func checkDrain(r *host.Request) error {
 	}
 	return host.Errorf(host.InvalidArgs, "with transferMode ReturnAsStream, %s returns only the name of a stream; "+
 		"drain the stream, or leave out transferMode", r.Tool).
-		WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}))
+		WithSteps(repeatStep(r, step.Options{Drain: true, Out: true}))
 }
 
 // noStreamError returns the error of a call whose result names no stream to drain.
@@ -153,16 +155,16 @@ func noStreamError(r *host.Request) *host.Error {
 			params = map[string]any{}
 		}
 		params["transferMode"] = "ReturnAsStream"
-		return e.WithSteps(repeatStep(r, host.StepOptions{Drain: true, Out: true}).With(params))
+		return e.WithSteps(repeatStep(r, step.Options{Drain: true, Out: true}).With(params))
 	case "HeapProfiler.takeHeapSnapshot":
 		e.Message += "; it sends the snapshot as events"
-		return e.WithSteps(host.Step{
-			Op: host.OpListen, Tool: Name, Query: "HeapProfiler.addHeapSnapshotChunk",
-			Options: host.StepOptions{Trigger: r.Tool, Timeout: 30 * time.Second, JQ: ".params.chunk"},
+		return e.WithSteps(step.Step{
+			Op: step.OpListen, Tool: Name, Query: "HeapProfiler.addHeapSnapshotChunk",
+			Options: step.Options{Trigger: r.Tool, Timeout: 30 * time.Second, JQ: ".params.chunk"},
 		}.At(r.Options.Place))
 	}
 	e.Message += "; do not drain it"
-	return e.WithSteps(repeatStep(r, host.StepOptions{Out: true}))
+	return e.WithSteps(repeatStep(r, step.Options{Out: true}))
 }
 
 // read copies a stream to out, closes it, and returns its size in bytes.

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
 )
 
 // TestDomainsToEnable maps what Chrome answers to the domains with which the call is repeated.
@@ -59,7 +60,7 @@ func TestDomainsToEnable(t *testing.T) {
 		{tool: "DOM.performSearch", err: &api.Error{Code: api.CodeTimeout, Message: "DOM agent is not enabled"}},
 	} {
 		functions := call.Functions{MayCall: func(_ context.Context, tool string) bool { return tool != c.denied }}
-		r := &host.Request{Job: host.Job{Tool: c.tool}, Ask: functions.Ask}
+		r := &host.Request{Job: job.Job{Tool: c.tool}, Ask: functions.Ask}
 		got := p.protocol.domainsToEnable(t.Context(), r, strings.Fields(c.enabled), json.RawMessage(c.data), c.err)
 		if !slices.Equal(got, strings.Fields(c.want)) {
 			t.Errorf("%s: %v, %s: enables %q, want %q", c.tool, c.err, c.data, got, c.want)

@@ -11,6 +11,9 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -30,7 +33,7 @@ func (p *catalog) hostError(err error, r *host.Request) error {
 	switch k.Code {
 	case api.CodeDenied:
 		for _, d := range k.Denied {
-			e.Denied = append(e.Denied, host.Denial{Right: manifest.CleanLine(d.Right), Why: manifest.CleanLine(d.Why)})
+			e.Denied = append(e.Denied, grant.Denial{Right: manifest.CleanLine(d.Right), Why: manifest.CleanLine(d.Why)})
 			if r != nil {
 				e.Steps = append(e.Steps, grantStep(r, d.Right))
 			}
@@ -54,35 +57,35 @@ func (p *catalog) hostError(err error, r *host.Request) error {
 			e.Steps = p.protocolSteps(r, k)
 		}
 	case api.CodeChromeConnection:
-		e.Steps = []host.Step{openStep.At(browserOf(r))}
+		e.Steps = []step.Step{openStep.At(browserOf(r))}
 	case api.CodeChromeLaunch:
-		e.Steps = []host.Step{host.OperatorStep(host.OpDoctor)}
+		e.Steps = []step.Step{step.Operator(step.OpDoctor)}
 	case api.CodeConfigError:
 		e.Message += "; set PARLEY_HOME to a folder that you can write to"
-		e.Steps = []host.Step{host.OperatorStep(host.OpDoctor)}
+		e.Steps = []step.Step{step.Operator(step.OpDoctor)}
 	case api.CodeTargetCrashed:
 		navigate := toolStep("Page.navigate", nil)
 		navigate.Choose = []string{"url"}
-		e.Steps = []host.Step{toolStep("Page.reload", nil).At(pageOf(r)), navigate.At(pageOf(r))}
+		e.Steps = []step.Step{toolStep("Page.reload", nil).At(pageOf(r)), navigate.At(pageOf(r))}
 	case api.CodeNotFound:
-		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
+		e.Steps = []step.Step{toolStep("targets", nil).At(browserOf(r))}
 		if k.NoPage {
-			e.Steps = []host.Step{openStep.At(browserOf(r))}
+			e.Steps = []step.Step{openStep.At(browserOf(r))}
 		}
 	case api.CodeBusy:
 		if k.Dialog != nil {
-			e.Steps = []host.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
+			e.Steps = []step.Step{toolStep("Page.handleJavaScriptDialog", map[string]any{"accept": true}).At(pageOf(r))}
 		} else if k.Restless && r != nil {
 			e.Message += ", so nothing was called; try again"
-			e.Steps = []host.Step{repeatStep(r, host.StepOptions{})}
+			e.Steps = []step.Step{repeatStep(r, step.Options{})}
 		}
 	case api.CodeLimitExceeded:
 		if k.Bytes == 0 { // there are too many pages or the like
-			e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
+			e.Steps = []step.Step{toolStep("targets", nil).At(browserOf(r))}
 		} else if e.Message += "; request less, such as a part of the page"; r != nil && isPerson(r.Caller) &&
 			!r.Wants.Output {
 			e.Message += ", or write the result to a file, which can have any size"
-			e.Steps = []host.Step{repeatStep(r, host.StepOptions{Out: true})}
+			e.Steps = []step.Step{repeatStep(r, step.Options{Out: true})}
 		}
 	}
 	return e
@@ -100,8 +103,8 @@ func explanation(message string) string {
 }
 
 // toolStep returns the step that calls a tool of this plugin.
-func toolStep(name string, params map[string]any) host.Step {
-	step := host.CallStep(Name+"."+name, nil)
+func toolStep(name string, params map[string]any) step.Step {
+	step := step.Call(Name+"."+name, nil)
 	if params == nil {
 		return step
 	}
@@ -109,20 +112,20 @@ func toolStep(name string, params map[string]any) host.Step {
 }
 
 // repeatStep returns the step that repeats a call with other options.
-func repeatStep(r *host.Request, options host.StepOptions) host.Step {
-	step := host.CallStep(Name+"."+r.Tool, r.Params)
+func repeatStep(r *host.Request, options step.Options) step.Step {
+	step := step.Call(Name+"."+r.Tool, r.Params)
 	step.Options = options
 	return step.At(r.Options.Place)
 }
 
 // browserOf returns the browser and context of a call; pageOf also returns its page.
-func browserOf(r *host.Request) host.Place {
-	return host.Place{Browser: pageOf(r).Browser, Context: pageOf(r).Context}
+func browserOf(r *host.Request) step.Place {
+	return step.Place{Browser: pageOf(r).Browser, Context: pageOf(r).Context}
 }
 
-func pageOf(r *host.Request) host.Place {
+func pageOf(r *host.Request) step.Place {
 	if r == nil {
-		return host.Place{}
+		return step.Place{}
 	}
 	return r.Options.Place
 }
@@ -141,7 +144,7 @@ func navigationError(text string, r *host.Request) *host.Error {
 	e := &host.Error{Message: manifest.CleanLine(fmt.Sprintf("navigation to %s failed: %s", q.URL, text))}
 	if adviseNavigation(e, text, r); strings.Contains(text, "ERR_CERT_") {
 		e.Message += "; page.open names the lines of [origins] in policy.toml with which the operator can accept it"
-		e.Steps = []host.Step{host.CallStep("page.open", nil).With(map[string]any{"url": q.URL}).At(pageOf(r))}
+		e.Steps = []step.Step{step.Call("page.open", nil).With(map[string]any{"url": q.URL}).At(pageOf(r))}
 	}
 	details, _ := json.Marshal(map[string]string{"error_text": manifest.CleanLine(text)})
 	setDeclaredExit(e, exitNavigationFailed, "navigation_failed", details)
@@ -152,14 +155,14 @@ func navigationError(text string, r *host.Request) *host.Error {
 func adviseNavigation(e *host.Error, reason string, r *host.Request) {
 	if strings.Contains(reason, "net::ERR_ABORTED") {
 		e.Message += "; a download or an empty response shows no page, and the list of targets says whether the page crashed"
-		e.Steps = []host.Step{toolStep("targets", nil).At(browserOf(r))}
+		e.Steps = []step.Step{toolStep("targets", nil).At(browserOf(r))}
 		return
 	}
 	for _, f := range navigationFaults {
 		if strings.Contains(reason, f.reason) {
 			e.Message += "; " + f.advice
 			if f.describe != "" {
-				e.Steps = []host.Step{host.DescribeStep(Name+"."+f.describe, 0)}
+				e.Steps = []step.Step{step.Describe(Name+"."+f.describe, 0)}
 			}
 			return
 		}
@@ -191,7 +194,7 @@ var asynchronous = []string{"fetch(", "async ", "async(", "new Promise", "Promis
 
 // adviseEvaluation adds to the result of an expression a warning if it is a promise that was not awaited, or a function
 // that was not called.
-func adviseEvaluation(result *host.Result, r *host.Request) *host.Result {
+func adviseEvaluation(result *job.Result, r *host.Request) *job.Result {
 	if r.Tool != "Runtime.evaluate" && r.Tool != "Runtime.callFunctionOn" {
 		return result
 	}
@@ -265,25 +268,25 @@ const chromeUnknown = -32601
 // remedies map Chrome's messages about something missing to the steps that provide it.
 var remedies = []struct {
 	message string
-	steps   []host.Step
+	steps   []step.Step
 }{
 	{"node with given", steps("DOM.getDocument")},            // returns the ids, which end with the page
-	{"No resource with given id", []host.Step{requestsStep}}, // the id ends with the page
-	{"Request with the provided ID", []host.Step{requestsStep}},
+	{"No resource with given id", []step.Step{requestsStep}}, // the id ends with the page
+	{"Request with the provided ID", []step.Step{requestsStep}},
 	{"evicted from inspector cache", steps("Page.reload")}, // Chrome keeps the newest bodies
-	{"Invalid InterceptionId", []host.Step{rawStep("events", `{"match":["Fetch.requestPaused"]}`)}},
-	{"Cannot find context with specified id", []host.Step{evaluateStep}}, // the context of an object's id
-	{"Invalid remote object id", []host.Step{evaluateStep}},
+	{"Invalid InterceptionId", []step.Step{rawStep("events", `{"match":["Fetch.requestPaused"]}`)}},
+	{"Cannot find context with specified id", []step.Step{evaluateStep}}, // the context of an object's id
+	{"Invalid remote object id", []step.Step{evaluateStep}},
 	{"frame id", steps("Page.getFrameTree")},
 	{"frame for given id", steps("Page.getFrameTree")},
 	{"for given frame", steps("Page.getFrameTree")},
 	{"Frame with the given id", steps("Page.getFrameTree")},
-	{"No script for id", []host.Step{{
-		Op: host.OpListen, Tool: Name, Query: "Debugger.scriptParsed", Options: host.StepOptions{Timeout: 2 * time.Second},
+	{"No script for id", []step.Step{{
+		Op: step.OpListen, Tool: Name, Query: "Debugger.scriptParsed", Options: step.Options{Timeout: 2 * time.Second},
 	}}},
 	{"rule usage tracking is not enabled", steps("CSS.startRuleUsageTracking")},
 	{"Precise coverage has not been started", steps("Profiler.startPreciseCoverage")},
-	{"Tracing is not started", []host.Step{startTracing}},
+	{"Tracing is not started", []step.Step{startTracing}},
 	{"Tracing has already been started", steps("Tracing.end")},
 }
 
@@ -295,15 +298,15 @@ var (
 
 // rawStep returns the step that calls a tool with parameters as JSON text. Package variables are initialized at the
 // start of each process, and encoding a map there would cost more than all of them.
-func rawStep(name, params string) host.Step {
+func rawStep(name, params string) step.Step {
 	step := toolStep(name, nil)
 	step.Params = json.RawMessage(params)
 	return step
 }
 
 // steps returns steps that call tools without parameters.
-func steps(tools ...string) []host.Step {
-	list := make([]host.Step, len(tools))
+func steps(tools ...string) []step.Step {
+	list := make([]step.Step, len(tools))
 	for i, tool := range tools {
 		list[i] = toolStep(tool, nil)
 	}
@@ -312,15 +315,15 @@ func steps(tools ...string) []host.Step {
 
 // protocolSteps returns the next steps after Chrome rejected a command: those that provide what is missing, then the
 // command's documentation.
-func (p *catalog) protocolSteps(r *host.Request, e *api.Error) (next []host.Step) {
+func (p *catalog) protocolSteps(r *host.Request, e *api.Error) (next []step.Step) {
 	switch {
 	case e.Chrome == nil:
 	case e.Chrome.Code == chromeUnknown:
-		step := host.ListStep(Name + "." + api.DomainOf(r.Tool)).At(browserOf(r))
-		step.Options.Live = true // what this browser has
-		next = []host.Step{step}
+		then := step.List(Name + "." + api.DomainOf(r.Tool)).At(browserOf(r))
+		then.Options.Live = true // what this browser has
+		next = []step.Step{then}
 	case strings.Contains(e.Chrome.Message, "only be executed on top-level targets"):
-		next = []host.Step{toolStep("targets", nil).At(browserOf(r))}
+		next = []step.Step{toolStep("targets", nil).At(browserOf(r))}
 	default:
 		remedies := p.protocol.remedyFor(r.Tool, e.Chrome.Message)
 		if step := p.planStep(r, e.Chrome.Message); step != nil {
@@ -335,19 +338,19 @@ func (p *catalog) protocolSteps(r *host.Request, e *api.Error) (next []host.Step
 		}
 	}
 	if _, known := p.protocol.Command(r.Tool); known {
-		next = append(next, host.DescribeStep(Name+"."+r.Tool, 0))
+		next = append(next, step.Describe(Name+"."+r.Tool, 0))
 	}
 	return next
 }
 
 // planStep returns the step that makes the calls before a command that Chrome rejected, and the command again with the
 // caller's other values; nil if nothing comes before the command. If a value is missing, all that were given are kept.
-func (p *catalog) planStep(r *host.Request, message string) *host.Step {
+func (p *catalog) planStep(r *host.Request, message string) *step.Step {
 	flow := p.Flow(r.Tool)
 	if flow == nil {
 		return nil
 	}
-	step := host.PlanStep(Name+"."+r.Tool, r.Params)
+	step := step.Plan(Name+"."+r.Tool, r.Params)
 	if !strings.Contains(message, "must be specified") && !strings.Contains(message, "must be provided") {
 		step = retryPlan(step.Tool, flow, r.Params)
 	}
@@ -363,7 +366,7 @@ func getsValue(message string) bool {
 }
 
 // remedyFor returns the steps that provide what a message says is missing.
-func (t translation) remedyFor(tool, message string) []host.Step {
+func (t translation) remedyFor(tool, message string) []step.Step {
 	if known := remedyIn(message); known != nil {
 		return known
 	}
@@ -374,7 +377,7 @@ func (t translation) remedyFor(tool, message string) []host.Step {
 }
 
 // remedyIn returns the steps of the table for a message.
-func remedyIn(message string) []host.Step {
+func remedyIn(message string) []step.Step {
 	for _, r := range remedies {
 		if strings.Contains(message, r.message) {
 			return r.steps
@@ -407,19 +410,19 @@ func (t translation) enableCommand(tool, message string) string {
 }
 
 // retryPlan returns the step that plans a call again: with its parameters, but without those that other tools return.
-func retryPlan(tool string, flow *manifest.Flow, params json.RawMessage) host.Step {
+func retryPlan(tool string, flow *manifest.Flow, params json.RawMessage) step.Step {
 	value, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
 	given, ok := value.(map[string]any)
 	if err != nil || !ok {
-		return host.PlanStep(tool, nil)
+		return step.Plan(tool, nil)
 	}
 	for _, v := range flow.Values {
 		removeAt(given, strings.Split(v.Pointer[1:], "/"))
 	}
 	if len(given) == 0 {
-		return host.PlanStep(tool, nil)
+		return step.Plan(tool, nil)
 	}
-	return host.PlanStep(tool, jsontext.Marshal(given))
+	return step.Plan(tool, jsontext.Marshal(given))
 }
 
 func removeAt(v any, steps []string) {

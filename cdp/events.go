@@ -13,6 +13,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -49,7 +51,7 @@ func (p *Provider) prepareEvents(ctx context.Context, r *host.Request) (q events
 // localEvent returns a pattern for events without the name of the plugin: "cdp.Network.*" means "Network.*".
 func localEvent(pattern string) string { return strings.TrimPrefix(pattern, Name+".") }
 
-func (p *Provider) events(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p *Provider) events(ctx context.Context, r *host.Request) (*job.Result, error) {
 	q, c, err := p.prepareEvents(ctx, r)
 	if err != nil {
 		return nil, err
@@ -91,8 +93,8 @@ func (t translation) checkEvents(r *host.Request, patterns []string) error {
 		if slices.ContainsFunc(names, func(name string) bool { ok, _ := path.Match(pattern, name); return ok }) {
 			continue
 		}
-		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithSteps(host.Step{
-			Op: host.OpSearch, Query: manifest.CleanLine(strings.Trim(pattern, "*.")), Options: host.StepOptions{Kind: "event"},
+		e := host.Errorf(host.NotFound, "no event is named %s", manifest.CleanLine(pattern)).WithSteps(step.Step{
+			Op: step.OpSearch, Query: manifest.CleanLine(strings.Trim(pattern, "*.")), Options: step.Options{Kind: "event"},
 		})
 		e.DidYouMean = host.Nearest(Name, pattern, names)
 		return e
@@ -113,7 +115,7 @@ func (t translation) eventNames() []string {
 }
 
 // stream emits events as they arrive. Its result says why it ended.
-func stream(ctx context.Context, c *keeper.Client, r *host.Request, q eventsParams) (*host.Result, error) {
+func stream(ctx context.Context, c *keeper.Client, r *host.Request, q eventsParams) (*job.Result, error) {
 	request := api.ListenRequest{Patterns: q.Match, URL: q.URL, Status: q.status(), Target: r.Options.Target,
 		Until: q.Until, Max: q.Max, TimeoutMS: q.TimeoutMS}
 	emit := r.Emit
@@ -124,7 +126,7 @@ func stream(ctx context.Context, c *keeper.Client, r *host.Request, q eventsPara
 		// The keeper sends all events that could be the last one; the filter decides which one is.
 		request.Patterns, request.Until, request.Max = append(slices.Clone(q.Match), q.Until), "", 0
 		emit = untilFilter(q, r.Emit, func(record json.RawMessage) bool {
-			last, err := host.AskFor[bool](ctx, r, host.AskLast, record)
+			last, err := host.AskFor[bool](ctx, r, job.AskLast, record)
 			return err != nil || last
 		})
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -22,13 +24,13 @@ const KeeperJob = "keeper"
 
 // KeeperMain runs the keeper process and returns its exit code. The pages of plugins connect through the guard that
 // egress returns. egress is called before the keeper serves; when it fails, the keeper refuses plugins.
-func KeeperMain(egress func() (host.Egress, error)) int { return keeper.Main(egress) }
+func KeeperMain(egress func() (outbound.Egress, error)) int { return keeper.Main(egress) }
 
 // Close closes this process's connections. The browsers stay open.
 func (p *Provider) Close() { p.browsers.disconnect() }
 
 // Invoke runs a verb, or sends a command to the browser.
-func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (p *Provider) checkBrowser(name string) error {
 	return nil
 }
 
-type handler func(context.Context, *host.Request) (*host.Result, error)
+type handler func(context.Context, *host.Request) (*job.Result, error)
 
 // verbHandler returns what runs a verb that needs more than the keeper, nil for other tools.
 func (p *Provider) verbHandler(name string) handler {
@@ -68,7 +70,7 @@ func (p *Provider) verbHandler(name string) handler {
 }
 
 // native runs a verb that needs nothing of the host, with the parameters as given.
-func (b *browsers) native(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) native(ctx context.Context, r *host.Request) (*job.Result, error) {
 	c, err := b.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
@@ -78,11 +80,11 @@ func (b *browsers) native(ctx context.Context, r *host.Request) (*host.Result, e
 	if err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: data}, nil
+	return &job.Result{Data: data}, nil
 }
 
 // typeSecret types a secret into the focused element, if the policy binds it to the origin of that frame.
-func (b *browsers) typeSecret(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) typeSecret(ctx context.Context, r *host.Request) (*job.Result, error) {
 	var q struct {
 		Secret string `json:"secret"`
 		Submit bool   `json:"submit"`
@@ -94,7 +96,7 @@ func (b *browsers) typeSecret(ctx context.Context, r *host.Request) (*host.Resul
 	if err != nil {
 		return nil, err
 	}
-	secret, err := host.AskFor[host.BoundSecret](ctx, r, host.AskBoundSecret, host.NameArgument{Name: q.Secret})
+	secret, err := host.AskFor[job.BoundSecret](ctx, r, job.AskBoundSecret, job.NameArgument{Name: q.Secret})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func (b *browsers) typeSecret(ctx context.Context, r *host.Request) (*host.Resul
 }
 
 // command sends a command and detects failures that look like success: a page that did not load, a script that threw.
-func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p *Provider) command(ctx context.Context, r *host.Request) (*job.Result, error) {
 	if r.Tool == "Page.navigate" || r.Tool == "Target.createTarget" {
 		if err := origin.CheckURLs(r.Params, []string{"/url"}); err != nil {
 			return nil, err
@@ -128,12 +130,12 @@ func (p *Provider) command(ctx context.Context, r *host.Request) (*host.Result, 
 		return nil, err
 	}
 	if written > 0 {
-		return &host.Result{Written: written, Warnings: warnings}, nil
+		return &job.Result{Written: written, Warnings: warnings}, nil
 	}
 	if err := checkResult(data, r); err != nil {
 		return nil, err
 	}
-	return adviseEvaluation(&host.Result{Data: data, Warnings: warnings}, r), nil
+	return adviseEvaluation(&job.Result{Data: data, Warnings: warnings}, r), nil
 }
 
 // send sends a command, enabling domains for it. It returns the result in data, or writes it to the output piece by
@@ -173,12 +175,12 @@ func checkResult(data json.RawMessage, r *host.Request) error {
 	return nil
 }
 
-func result(v any, warnings ...string) (*host.Result, error) {
+func result(v any, warnings ...string) (*job.Result, error) {
 	data, err := manifest.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: data, Warnings: warnings}, nil
+	return &job.Result{Data: data, Warnings: warnings}, nil
 }
 
 // exceptionDetector is a writer that passes a result on and detects whether it reports an exception. It scans the
@@ -253,7 +255,7 @@ type scriptParams struct {
 }
 
 // effectOf returns the effect of a call. A call of route that only lists the rules is a read.
-func effectOf(j *host.Job) string {
+func effectOf(j *job.Job) string {
 	var q api.RouteRequest
 	if j.Tool == "route" && json.Unmarshal(j.Params, &q) == nil && q.Rules == nil && len(q.Add)+len(q.Remove) == 0 {
 		return manifest.EffectRead
@@ -262,7 +264,7 @@ func effectOf(j *host.Job) string {
 }
 
 // script calls a function of a script that the calling plugin ships. Its text is read only if the keeper lacks it.
-func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) script(ctx context.Context, r *host.Request) (*job.Result, error) {
 	var q scriptParams
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
@@ -273,8 +275,8 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 			Expected: "the name of a function that the script exports"}}
 		return nil, e
 	}
-	argument := host.ScriptArgument{Name: q.Script}
-	declared, err := host.AskFor[host.Script](ctx, r, host.AskScript, argument)
+	argument := job.ScriptArgument{Name: q.Script}
+	declared, err := host.AskFor[job.Script](ctx, r, job.AskScript, argument)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +294,7 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 	done, err := c.Script(ctx, request)
 	if errors.Is(err, api.ErrNoScript) {
 		argument.Text = true
-		if declared, err = host.AskFor[host.Script](ctx, r, host.AskScript, argument); err != nil {
+		if declared, err = host.AskFor[job.Script](ctx, r, job.AskScript, argument); err != nil {
 			return nil, err
 		}
 		request.Script.Text = declared.Text
@@ -312,13 +314,13 @@ func (b *browsers) script(ctx context.Context, r *host.Request) (*host.Result, e
 func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []string) ([]string, error) {
 	var paths []string
 	for _, file := range given {
-		if strings.HasPrefix(file, host.SharedFilePrefix) {
+		if strings.HasPrefix(file, job.SharedFilePrefix) {
 			folder, err := c.UploadFolder(ctx)
 			if err != nil {
 				return nil, err
 			}
-			argument := host.SharedFileArgument{Text: file, Folder: folder.Path}
-			if file, err = host.AskFor[string](ctx, r, host.AskSharedFile, argument); err != nil {
+			argument := job.SharedFileArgument{Text: file, Folder: folder.Path}
+			if file, err = host.AskFor[string](ctx, r, job.AskSharedFile, argument); err != nil {
 				return nil, err
 			}
 		}
@@ -370,7 +372,7 @@ func (t translation) domainsToEnable(ctx context.Context, r *host.Request, enabl
 		case !needed.Enabling.Allows(protocol.Embedded().Rights(r.Tool).Effect):
 			return nil
 		default:
-			may, err := host.AskFor[bool](ctx, r, host.AskMayCall, host.ToolArgument{Tool: name + ".enable"})
+			may, err := host.AskFor[bool](ctx, r, job.AskMayCall, job.ToolArgument{Tool: name + ".enable"})
 			if err != nil || !may {
 				return nil
 			}

@@ -16,7 +16,9 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -29,7 +31,7 @@ type openParams struct {
 	Chrome      string `json:"chrome"`
 }
 
-func (b *browsers) open(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) open(ctx context.Context, r *host.Request) (*job.Result, error) {
 	var q openParams
 	if err := json.Unmarshal(r.Params, &q); err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func (b *browsers) opened(ctx context.Context, r *host.Request, q openParams) (*
 
 // MissingPage returns the step that opens a page, and a browser if none is open, if the tool of a job requires it and
 // the caller's session has none; nil otherwise. A job without a tool stands for one that acts on a page.
-func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
+func (p *Provider) MissingPage(ctx context.Context, j *job.Job) *step.Step {
 	if slices.Contains([]string{"open", "close", "status"}, j.Tool) {
 		return nil
 	}
@@ -120,7 +122,7 @@ func (p *Provider) MissingPage(ctx context.Context, j *host.Job) *host.Step {
 
 // openStep opens a page, and a browser if none is open; statusStep lists the open browsers.
 var (
-	openStep   = host.Step{Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
+	openStep   = step.Step{Op: step.OpCall, Tool: Name + ".open", Choose: []string{"url"}}
 	statusStep = rawStep("status", `{"all":true}`)
 )
 
@@ -190,7 +192,7 @@ func findChrome(wanted string, env func(string) string, configured string) (brow
 	}
 	e := &host.Error{Code: host.ChromeLaunch, Message: err.Error(), Cause: err}
 	if missing, ok := errors.AsType[*browser.NotFoundError](err); ok {
-		e.Steps = []host.Step{host.OperatorStep(host.OpSystem, missing.Install), host.OperatorStep(host.OpDoctor)}
+		e.Steps = []step.Step{step.Operator(step.OpSystem, missing.Install), step.Operator(step.OpDoctor)}
 	}
 	return browser.Found{}, e
 }
@@ -240,7 +242,7 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 	live, err := protocol.Parse(document)
 	if err != nil {
 		return host.Errorf(host.ChromeConnection,
-			"cannot read the protocol of %s: %v; use the embedded protocol instead", product, err).WithSteps(host.ListStep(Name))
+			"cannot read the protocol of %s: %v; use the embedded protocol instead", product, err).WithSteps(step.List(Name))
 	}
 	p.catalog = catalogOf(live)
 	return nil
@@ -260,7 +262,7 @@ func (b *browsers) fetchDocument(ctx context.Context, name string) (document []b
 		document, err = browser.FetchProtocol(ctx, open.Endpoint)
 		if err != nil {
 			return nil, "", host.Errorf(host.ChromeConnection, "cannot read the protocol of the attached browser: %v; "+
-				"use the embedded protocol instead", err).WithSteps(host.ListStep(Name))
+				"use the embedded protocol instead", err).WithSteps(step.List(Name))
 		}
 		return document, open.Product, nil
 	}

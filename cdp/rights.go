@@ -10,6 +10,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/protocol"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -37,7 +39,7 @@ func callerOf(r *host.Request) api.Caller {
 		of := by.SessionKey()
 		by.Within = append([]string{of}, by.Within...)
 		if of == api.DefaultSession {
-			of = (host.Session{}).Key()
+			of = (caller.Session{}).Key()
 		}
 		by.Session = of + contextMark + name
 	}
@@ -57,7 +59,7 @@ const contextMark = "#"
 
 // sessionKey returns the keeper's key of a session.
 func sessionKey(key string) string {
-	if key == (host.Session{}).Key() {
+	if key == (caller.Session{}).Key() {
 		return api.DefaultSession
 	}
 	return key
@@ -157,9 +159,9 @@ func deny(format string, args ...any) *host.Error {
 }
 
 // grantStep returns the operator's step that grants a right to the plugin that made the call.
-func grantStep(r *host.Request, right string) host.Step {
+func grantStep(r *host.Request, right string) step.Step {
 	plugin := strings.TrimPrefix(r.Caller, "plugin:")
-	return host.OperatorStep(host.OpPolicyGrant, manifest.CleanLine(plugin), manifest.CleanLine(right))
+	return step.Operator(step.OpPolicyGrant, manifest.CleanLine(plugin), manifest.CleanLine(right))
 }
 
 // checkDownloads rejects downloads of a plugin to a folder that it does not name.

@@ -10,6 +10,9 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -57,9 +60,9 @@ func TestConfine(t *testing.T) {
 		{"input", `{"events":[{"type":"keyDown","commands":["paste"]}]}`, []string{person, client}},
 	} {
 		for _, by := range everybody {
-			r := &host.Request{Job: host.Job{Tool: c.tool, Params: json.RawMessage(c.params), Caller: by}}
+			r := &host.Request{Job: job.Job{Tool: c.tool, Params: json.RawMessage(c.params), Caller: by}}
 			if by == plugin {
-				r.CallerGrant = host.Grant{Tools: []string{"cdp.*"}}
+				r.CallerGrant = grant.Grant{Tools: []string{"cdp.*"}}
 			}
 			err := confine(r)
 			may := slices.Contains(c.may, by)
@@ -106,36 +109,36 @@ func TestEveryToolHasEffectAndReach(t *testing.T) {
 
 // TestCallersOfTheKeeper checks what the keeper gets to know about callers and their sessions.
 func TestCallersOfTheKeeper(t *testing.T) {
-	grant := host.Grant{
-		FS:   []host.FSGrant{{Path: "/a", Source: "/srv/a", Mode: "ro"}, {Path: "/b", Source: "/srv/b", Mode: "rw"}},
-		HTTP: []host.HTTPGrant{{URL: "https://a.test"}},
+	grant := grant.Grant{
+		FS:   []grant.FS{{Path: "/a", Source: "/srv/a", Mode: "ro"}, {Path: "/b", Source: "/srv/b", Mode: "rw"}},
+		HTTP: []grant.HTTP{{URL: "https://a.test"}},
 	}
-	own := host.Session{
+	own := caller.Session{
 		Owner: "plugin:one", Name: "7", Within: []string{"plugin:two/8", "user/"},
-		Plugin: &host.SessionPlugin{Digest: "sha256:1", Grant: grant},
+		Plugin: &caller.SessionPlugin{Digest: "sha256:1", Grant: grant},
 	}
 	within := []string{"plugin:two/8", "cli"}
 	for _, c := range []struct {
 		caller  string
-		session host.Session
+		session caller.Session
 		want    api.Caller
 	}{
-		{"cli", host.Session{}, api.Caller{Name: "cli", Session: "cli"}},
-		{"cli", host.Session{Name: "work"}, api.Caller{Name: "cli", Session: "user/work"}},
-		{"mcp:some", host.Session{}, api.Caller{Name: "mcp:some"}},
-		{"mcp:some", host.Session{Name: "m1", Connection: "m1", Temporary: true},
+		{"cli", caller.Session{}, api.Caller{Name: "cli", Session: "cli"}},
+		{"cli", caller.Session{Name: "work"}, api.Caller{Name: "cli", Session: "user/work"}},
+		{"mcp:some", caller.Session{}, api.Caller{Name: "mcp:some"}},
+		{"mcp:some", caller.Session{Name: "m1", Connection: "m1", Temporary: true},
 			api.Caller{Name: "mcp:some", Session: "user/m1", Connection: "m1", Temporary: true}},
-		{"mcp:some", host.Session{Owner: "token:t", Connection: "m1", Temporary: true},
+		{"mcp:some", caller.Session{Owner: "token:t", Connection: "m1", Temporary: true},
 			api.Caller{Name: "mcp:some", Session: "token:t/", Connection: "m1", Temporary: true, Anonymous: true}},
-		{"mcp-http:some", host.Session{Owner: "token:none", Temporary: true},
+		{"mcp-http:some", caller.Session{Owner: "token:none", Temporary: true},
 			api.Caller{Name: "mcp-http:some", Session: "token:none/", Temporary: true, Anonymous: true}},
-		{"plugin:one", host.Session{}, api.Caller{Name: "plugin:one", Session: "cli"}},
+		{"plugin:one", caller.Session{}, api.Caller{Name: "plugin:one", Session: "cli"}},
 		{"plugin:one", own, api.Caller{Name: "plugin:one", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
 		{"plugin:two", own, api.Caller{Name: "plugin:two", Session: "plugin:one/7", Within: within, Digest: "sha256:1",
 			Folders: []string{"/srv/b"}, HTTP: grant.HTTP}},
 	} {
-		got := callerOf(&host.Request{Job: host.Job{Caller: c.caller, Session: c.session}})
+		got := callerOf(&host.Request{Job: job.Job{Caller: c.caller, Session: c.session}})
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s in %q: got %+v, want %+v", c.caller, c.session, got, c.want)
 		}

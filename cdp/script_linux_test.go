@@ -9,6 +9,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -31,10 +33,10 @@ func TestScript(t *testing.T) {
 	defer p.Close()
 	texts := 0
 	request := func(params string) *host.Request {
-		r := stateRequest("plugin:page", host.Session{Name: "work"}, params)
+		r := stateRequest("plugin:page", caller.Session{Name: "work"}, params)
 		r.Options.Target = "frame"
-		r.Ask = (&call.Functions{Script: func(name string, withText bool) (host.Script, error) {
-			s := host.Script{Plugin: "page", SHA256: digest}
+		r.Ask = (&call.Functions{Script: func(name string, withText bool) (job.Script, error) {
+			s := job.Script{Plugin: "page", SHA256: digest}
 			if withText {
 				s.Text = "exports." + name
 				texts++
@@ -60,8 +62,8 @@ func TestScript(t *testing.T) {
 		t.Errorf("nothing to do: %v", err)
 	}
 	refused := request(`{"script":"page","call":"find"}`)
-	refused.Ask = (&call.Functions{Script: func(string, bool) (host.Script, error) {
-		return host.Script{}, host.Errorf(host.NotFound, "ships no script")
+	refused.Ask = (&call.Functions{Script: func(string, bool) (job.Script, error) {
+		return job.Script{}, host.Errorf(host.NotFound, "ships no script")
 	}}).Ask
 	if _, err = p.browsers.script(t.Context(), refused); host.AsError(err).Code != host.NotFound || len(got) != 1 {
 		t.Errorf("a script that the plugin does not ship: %v, %d requests", err, len(got))
@@ -81,9 +83,9 @@ func TestScriptWithText(t *testing.T) {
 		return `{"target":"T","frame":"F"}`
 	}), Version: "0.1.0"})
 	defer p.Close()
-	r := stateRequest("plugin:page", host.Session{Name: "work"}, `{"script":"page","call":"find"}`)
-	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (host.Script, error) {
-		s := host.Script{Plugin: "page", SHA256: strings.Repeat("ab", 32)}
+	r := stateRequest("plugin:page", caller.Session{Name: "work"}, `{"script":"page","call":"find"}`)
+	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (job.Script, error) {
+		s := job.Script{Plugin: "page", SHA256: strings.Repeat("ab", 32)}
 		if withText {
 			s.Text = "text"
 		}
@@ -106,7 +108,7 @@ func TestEffect(t *testing.T) {
 		{"route", `{"rules":[{"url":"*","action":"block"}]}`, manifest.EffectDestructive},
 		{"Page.reload", `{}`, manifest.EffectDestructive},
 	} {
-		if got := effectOf(&host.Job{Tool: c.tool, Params: json.RawMessage(c.params)}); got != c.want {
+		if got := effectOf(&job.Job{Tool: c.tool, Params: json.RawMessage(c.params)}); got != c.want {
 			t.Errorf("%s %s: %s, want %s", c.tool, c.params, got, c.want)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/search"
 )
 
 func searchHost(t testing.TB) *call.Host {
@@ -102,7 +104,7 @@ func TestNavigateAndWait(t *testing.T) {
 		"go back and wait":                          "Page.navigateToHistoryEntry",
 	})
 	for _, name := range []string{"Page.navigate", "Page.reload", "Page.navigateToHistoryEntry"} {
-		docs, err := h.Describe(t.Context(), host.Principal{}, "cdp."+name, 2)
+		docs, err := h.Describe(t.Context(), caller.Principal{}, "cdp."+name, 2)
 		if err != nil || !strings.Contains(docs.When, "option wait (load, idle, none)") {
 			t.Errorf("tier 2 of %s, %v: when %q", name, err, docs.When)
 		}
@@ -141,7 +143,7 @@ func TestWhatOpensAPage(t *testing.T) {
 			t.Errorf("%q: %s is first", query, got)
 		}
 	}
-	data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: "read the page"})
+	data, _, err := h.Search(t.Context(), caller.Principal{}, search.Query{Text: "read the page"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,11 +170,11 @@ func TestEveryPhrase(t *testing.T) {
 		}
 		for _, task := range tool.Tasks {
 			phrases++
-			data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: task, Limit: 5})
+			data, _, err := h.Search(t.Context(), caller.Principal{}, search.Query{Text: task, Limit: 5})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(data.Results, func(r host.SearchResult) bool { return r.Name == "cdp."+name }) {
+			if !slices.ContainsFunc(data.Results, func(r search.Result) bool { return r.Name == "cdp."+name }) {
 				missed = append(missed, name+": "+task)
 			}
 		}
@@ -271,7 +273,7 @@ func expectFirst(t *testing.T, h *call.Host, tools map[string]string) {
 }
 
 func first(t *testing.T, h *call.Host, query string) string {
-	data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: query, Limit: 1})
+	data, _, err := h.Search(t.Context(), caller.Principal{}, search.Query{Text: query, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

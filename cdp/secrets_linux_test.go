@@ -13,6 +13,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 )
 
 var greeting = fmt.Sprintf(`{"parley_keeper":%d,"version":"0.1.0","browser":"default","pid":1}`, keeper.WireVersion)
@@ -30,13 +32,13 @@ func TestTypeSecret(t *testing.T) {
 		return `{"target":"T","origin":"https://a.test"}`
 	}), Version: "0.1.0"})
 	defer p.Close()
-	r := stateRequest("mcp:some", host.Session{Name: "work"}, `{"secret":"PASSWORD","submit":true}`)
+	r := stateRequest("mcp:some", caller.Session{Name: "work"}, `{"secret":"PASSWORD","submit":true}`)
 	r.Options.Target = "page"
-	r.Ask = (&call.Functions{BoundSecret: func(_ context.Context, name string) (s host.BoundSecret, err error) {
+	r.Ask = (&call.Functions{BoundSecret: func(_ context.Context, name string) (s job.BoundSecret, err error) {
 		if name != "PASSWORD" {
 			return s, host.Errorf(host.Denied, "no")
 		}
-		return host.BoundSecret{Value: "the value", Origins: []string{"https://a.test", "https://b.test"}}, nil
+		return job.BoundSecret{Value: "the value", Origins: []string{"https://a.test", "https://b.test"}}, nil
 	}}).Ask
 	got, err := p.browsers.typeSecret(t.Context(), r)
 	if err != nil || strings.Contains(string(got.Data), "value") {
@@ -75,7 +77,7 @@ func TestStateOfBrowser(t *testing.T) {
 	defer p.Close()
 	run := func(params string) string {
 		t.Helper()
-		got, err := p.browsers.state(t.Context(), stateRequest("cli", host.Session{Name: "work"}, params))
+		got, err := p.browsers.state(t.Context(), stateRequest("cli", caller.Session{Name: "work"}, params))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +93,7 @@ func TestStateOfBrowser(t *testing.T) {
 		t.Errorf("saved %s", saved)
 	}
 	run(`{"action":"list"}`)
-	store, err := p.browsers.statesOf(stateRequest("cli", host.Session{Name: "work"}, ""))
+	store, err := p.browsers.statesOf(stateRequest("cli", caller.Session{Name: "work"}, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func TestStateOfBrowser(t *testing.T) {
 	if last := <-sent; fmt.Sprint(last.Origins) != "[https://b.test]" {
 		t.Errorf("loaded %q", last.Origins)
 	}
-	_, err = p.browsers.state(t.Context(), stateRequest("cli", host.Session{},
+	_, err = p.browsers.state(t.Context(), stateRequest("cli", caller.Session{},
 		`{"action":"load","name":"w","origins":["https://c.test"]}`))
 	if err == nil || host.AsError(err).Code != host.InvalidArgs {
 		t.Errorf("an origin that was not saved: %v", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/durable"
@@ -51,7 +52,7 @@ type stateLine struct {
 }
 
 // state saves and loads cookies and storage, and lists and deletes what was saved.
-func (b *browsers) state(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (b *browsers) state(ctx context.Context, r *host.Request) (*job.Result, error) {
 	q, err := readStateParams(r)
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func readStateParams(r *host.Request) (q stateParams, err error) {
 	return q, nil
 }
 
-func (b *browsers) saveState(ctx context.Context, r *host.Request, s stateStore, q stateParams) (*host.Result, error) {
+func (b *browsers) saveState(ctx context.Context, r *host.Request, s stateStore, q stateParams) (*job.Result, error) {
 	c, err := b.clientFor(ctx, r)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (b *browsers) saveState(ctx context.Context, r *host.Request, s stateStore,
 		Items: &line.Items}, notes...)
 }
 
-func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore, q stateParams) (*host.Result, error) {
+func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore, q stateParams) (*job.Result, error) {
 	saved, err := s.read(q.Name)
 	if err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 // NeedsConfirmation returns the reason to ask a person before a state is loaded or deleted that another session of
 // the same owner has saved, because it is that session's login. It returns "" for other calls. Saving a state only
 // replaces it and gives nobody a login.
-func (p *Provider) NeedsConfirmation(j *host.Job) string {
+func (p *Provider) NeedsConfirmation(j *job.Job) string {
 	r := &host.Request{Job: *j}
 	if r.Tool != "state" {
 		return ""

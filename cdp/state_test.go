@@ -10,30 +10,32 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 )
 
-func stateRequest(caller string, session host.Session, params string) *host.Request {
-	return &host.Request{Job: host.Job{Tool: "state", Caller: caller, Session: session, Params: json.RawMessage(params)}}
+func stateRequest(caller string, session caller.Session, params string) *host.Request {
+	return &host.Request{Job: job.Job{Tool: "state", Caller: caller, Session: session, Params: json.RawMessage(params)}}
 }
 
 // ofPlugin returns a session of a plugin's own.
-func ofPlugin(name, digest string) host.Session {
-	return host.Session{Owner: "plugin:" + name, Name: "7", Plugin: &host.SessionPlugin{Digest: digest}}
+func ofPlugin(name, digest string) caller.Session {
+	return caller.Session{Owner: "plugin:" + name, Name: "7", Plugin: &caller.SessionPlugin{Digest: digest}}
 }
 
 // Under another owner the name of a state is not found, and nobody but the command line uses one of another session
 // without confirmation.
 func TestStateOwners(t *testing.T) {
 	p := New(Config{StateDir: t.TempDir()})
-	token := host.Session{Owner: "token:a", Name: "s"}
+	token := caller.Session{Owner: "token:a", Name: "s"}
 	for _, saved := range []struct {
 		name string
 		by   *host.Request
 	}{
-		{"users", stateRequest("cli", host.Session{Name: "work"}, "")},
-		{"default", stateRequest("cli", host.Session{}, "")},
+		{"users", stateRequest("cli", caller.Session{Name: "work"}, "")},
+		{"default", stateRequest("cli", caller.Session{}, "")},
 		{"tokens", stateRequest("mcp:some", token, "")},
-		{"anonymous", stateRequest("mcp:some", host.Session{Owner: "token:a"}, "")},
+		{"anonymous", stateRequest("mcp:some", caller.Session{Owner: "token:a"}, "")},
 		{"plugins", stateRequest("plugin:one", ofPlugin("one", "sha256:1"), "")},
 	} {
 		store, err := p.browsers.statesOf(saved.by)
@@ -47,26 +49,26 @@ func TestStateOwners(t *testing.T) {
 	const found, confirmed = "found", "found, after confirmation"
 	for _, c := range []struct {
 		caller  string
-		session host.Session
+		session caller.Session
 		name    string
 		want    string
 	}{
-		{"mcp:some", host.Session{Name: "work"}, "users", found},
-		{"mcp:some", host.Session{Name: "play"}, "users", confirmed},
-		{"mcp:some", host.Session{}, "default", confirmed}, // a program is not the person
-		{"plugin:one", host.Session{Name: "work"}, "users", found},
-		{"plugin:one", host.Session{Name: "play"}, "users", confirmed},
+		{"mcp:some", caller.Session{Name: "work"}, "users", found},
+		{"mcp:some", caller.Session{Name: "play"}, "users", confirmed},
+		{"mcp:some", caller.Session{}, "default", confirmed}, // a program is not the person
+		{"plugin:one", caller.Session{Name: "work"}, "users", found},
+		{"plugin:one", caller.Session{Name: "play"}, "users", confirmed},
 		{"cli", token, "users", ""},
 		{"mcp:some", token, "users", ""},
 		{"mcp:some", token, "tokens", found},
-		{"mcp:some", host.Session{Owner: "token:a", Name: "t"}, "tokens", confirmed},
-		{"mcp:some", host.Session{Owner: "token:a"}, "anonymous", confirmed}, // its calls need not be of one client
-		{"mcp:some", host.Session{Owner: "token:b", Name: "s"}, "tokens", ""},
+		{"mcp:some", caller.Session{Owner: "token:a", Name: "t"}, "tokens", confirmed},
+		{"mcp:some", caller.Session{Owner: "token:a"}, "anonymous", confirmed}, // its calls need not be of one client
+		{"mcp:some", caller.Session{Owner: "token:b", Name: "s"}, "tokens", ""},
 		{"plugin:one", ofPlugin("one", "sha256:1"), "plugins", found},
 		{"plugin:one", ofPlugin("one", "sha256:1"), "users", ""},
 		{"plugin:one", ofPlugin("one", "sha256:2"), "plugins", ""},
 		{"plugin:two", ofPlugin("two", "sha256:1"), "plugins", ""},
-		{"cli", host.Session{}, "plugins", ""},
+		{"cli", caller.Session{}, "plugins", ""},
 	} {
 		r := stateRequest(c.caller, c.session, `{"action":"load","name":"`+c.name+`"}`)
 		got := ""
@@ -97,7 +99,7 @@ func TestStateOwners(t *testing.T) {
 // TestStateFiles checks the files of states: for the user alone, bounded in number, and removed after a while.
 func TestStateFiles(t *testing.T) {
 	p := New(Config{StateDir: filepath.Join(t.TempDir(), "browser")})
-	r := stateRequest("cli", host.Session{}, `{"action":"list"}`)
+	r := stateRequest("cli", caller.Session{}, `{"action":"list"}`)
 	store, err := p.browsers.statesOf(r)
 	if err != nil {
 		t.Fatal(err)
@@ -161,12 +163,12 @@ func TestStateParams(t *testing.T) {
 		`{"action":"load","name":"a"}`:                                    host.NotFound,
 		`{"action":"delete","name":"a"}`:                                  host.NotFound,
 	} {
-		_, err := p.browsers.state(t.Context(), stateRequest("cli", host.Session{}, params))
+		_, err := p.browsers.state(t.Context(), stateRequest("cli", caller.Session{}, params))
 		if err == nil || host.AsError(err).Code != code {
 			t.Errorf("%s: %v", params, err)
 		}
 	}
-	q, err := readStateParams(stateRequest("cli", host.Session{},
+	q, err := readStateParams(stateRequest("cli", caller.Session{},
 		`{"action":"save","name":"a","origins":["https://B.test/","https://a.test:443","https://b.test"]}`))
 	if got := strings.Join(q.Origins, " "); err != nil || got != "https://a.test https://b.test" {
 		t.Errorf("%s, %v", got, err)

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 )
 
 // TestStatusOfAnotherVersion checks that status does not report a keeper with another wire version as ended.
 func TestStatusOfAnotherVersion(t *testing.T) {
 	dir := fakeKeeper(t, `{"parley_keeper":2,"version":"0.0.9"}`, nil)
-	got, err := New(Config{RunDir: dir}).browsers.status(t.Context(), &host.Request{Job: host.Job{Caller: "cli",
+	got, err := New(Config{RunDir: dir}).browsers.status(t.Context(), &host.Request{Job: job.Job{Caller: "cli",
 		Params: json.RawMessage("{}")}})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -47,7 +49,7 @@ func (e *Error) Bounded() *Error {
 		b.Template = b.nameLong(b.Template)
 	}
 	b.Steps = BoundedSteps(b.Steps)
-	if b.Retry != nil && len(BoundedSteps([]Step{*b.Retry})) == 0 {
+	if b.Retry != nil && len(BoundedSteps([]step.Step{*b.Retry})) == 0 {
 		b.Retry = nil
 	}
 	b.fit()
@@ -67,13 +69,13 @@ func (e *Error) clip(part int) {
 	}
 	for i, d := range e.Details {
 		if s := d.Suggestion; s != nil {
-			d.Suggestion = &Suggestion{short(s.Pointer, 80), s.Op, short(s.Value, 160)}
+			d.Suggestion = &step.Suggestion{Pointer: short(s.Pointer, 80), Op: s.Op, Value: short(s.Value, 160)}
 		}
 		d.Parameter, d.Provided, d.Expected = short(d.Parameter, 80), short(d.Provided, 80), short(d.Expected, 160)
 		e.Details[i] = d
 	}
 	for i, d := range e.Denied {
-		e.Denied[i] = Denial{short(d.Right, 120), short(d.Why, 160)}
+		e.Denied[i] = grant.Denial{Right: short(d.Right, 120), Why: short(d.Why, 160)}
 	}
 	for i, c := range e.Changes {
 		e.Changes[i].From, e.Changes[i].To = short(c.From, 80), short(c.To, 80)
@@ -113,7 +115,7 @@ func (e *Error) fit() {
 		func() { e.Changes = e.Changes[:min(len(e.Changes), 6)] },
 		func() {
 			if e.Corrected == nil { // details say what is wrong
-				e.Changes = slices.DeleteFunc(e.Changes, func(c Change) bool { return c.How == schema.Dropped })
+				e.Changes = slices.DeleteFunc(e.Changes, func(c schema.Change) bool { return c.How == schema.Dropped })
 			}
 		},
 		func() { e.fitDetails(mostDetails) },
@@ -133,7 +135,7 @@ func (e *Error) fit() {
 		func() { e.Template, e.Changes = nil, nil },
 		func() {
 			if e.Corrected != nil { // the call repeats it
-				e.Retry, e.Steps = nil, slices.DeleteFunc(e.Steps, func(s Step) bool { return len(s.Params) > 0 })
+				e.Retry, e.Steps = nil, slices.DeleteFunc(e.Steps, func(s step.Step) bool { return len(s.Params) > 0 })
 			}
 		},
 		func() { e.Corrected, e.Retry = nil, nil },
@@ -159,7 +161,7 @@ func (e *Error) limit() int {
 	switch {
 	case len(e.Details) == 1:
 		return min(maxOneFault, maxOneStep-given)
-	case e.Retry == nil && !slices.ContainsFunc(e.Steps, func(s Step) bool { return len(s.Params)+len(s.Query) > 0 }):
+	case e.Retry == nil && !slices.ContainsFunc(e.Steps, func(s step.Step) bool { return len(s.Params)+len(s.Query) > 0 }):
 		return maxAlone
 	}
 	return maxErrorSize
@@ -219,7 +221,7 @@ func (e *Error) concerns(name string) bool {
 	at := jsontext.Pointer([]string{name})
 	isOf := func(pointer string) bool { return pointer == at || strings.HasPrefix(pointer, at+"/") }
 	return slices.ContainsFunc(e.Details, func(d Detail) bool { return isOf(d.Parameter) }) ||
-		slices.ContainsFunc(e.Changes, func(c Change) bool { return isOf(c.From) || isOf(c.To) })
+		slices.ContainsFunc(e.Changes, func(c schema.Change) bool { return isOf(c.From) || isOf(c.To) })
 }
 
 // named returns the text that stands for a long value: "<params: 5.3 MB, as given>".
@@ -239,8 +241,8 @@ func SizeOf(bytes int) string {
 }
 
 // BoundedSteps returns the steps that an error may offer: few, and none that repeats long parameters.
-func BoundedSteps(steps []Step) []Step {
-	short := []Step{}
+func BoundedSteps(steps []step.Step) []step.Step {
+	short := []step.Step{}
 	for _, s := range steps {
 		// Escaping never shortens a text, so parameters that are too long already need not be escaped.
 		if len(short) < maxErrorStep && len(s.Params) <= maxStepSize && stepSize(s) <= maxStepSize {
@@ -251,7 +253,7 @@ func BoundedSteps(steps []Step) []Step {
 }
 
 // stepSize returns the size in bytes of the parts in which steps differ, in the form in which they leave the host.
-func stepSize(s Step) int {
+func stepSize(s step.Step) int {
 	o := s.Options
 	return len(manifest.EscapeJSON(s.Params)) + len(s.Query) + len(o.JQ) + len(o.Browser+o.Target+o.Context+o.Session) +
 		len(o.Until+o.Trigger+o.File+o.OnDialog+o.Wait+o.Isolate) + len(strings.Join(s.Args, ""))

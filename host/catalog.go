@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/parley-tools/parley/host/internal/index"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -32,7 +33,7 @@ type Catalog struct {
 // nearNames is the result of [Catalog.nearest] for a name: the similar names in one plugin, or in all if plugin is "".
 type nearNames struct {
 	plugin, typed string
-	near          []NearName
+	near          []spelling.Near
 }
 
 // tierKey identifies the documentation of a tool at a tier, partKey a schema of a tool.
@@ -112,11 +113,11 @@ func (a Address) Name() string {
 }
 
 // ListStep returns the step that lists the group, or the plugin if there is no group.
-func (a Address) ListStep() Step {
+func (a Address) ListStep() step.Step {
 	if a.Group != "" {
-		return ListStep(a.Plugin + "." + a.Group)
+		return step.List(a.Plugin + "." + a.Group)
 	}
-	return ListStep(a.Plugin)
+	return step.List(a.Plugin)
 }
 
 // Find resolves a name: "cdp", "cdp.Network", "cdp.Network.getCookies", or with "__" for each dot.
@@ -230,10 +231,10 @@ func (c *Catalog) FindAnyway(name string) (Address, error) {
 func (c *Catalog) UnknownPlugin(name string) *Error {
 	e := Errorf(NotFound, "no plugin is named %s", Printable(name))
 	e.DidYouMean = c.nearestPlugins(name)
-	return e.WithSteps(ListStep(""), SearchStep(Printable(strings.TrimSpace(name))))
+	return e.WithSteps(step.List(""), step.Search(Printable(strings.TrimSpace(name))))
 }
 
-func (c *Catalog) nearestPlugins(name string) []NearName {
+func (c *Catalog) nearestPlugins(name string) []spelling.Near {
 	names := make([]string, 0, len(c.providers))
 	for _, p := range c.providers {
 		names = append(names, p.Info().Name)
@@ -252,13 +253,13 @@ func (c *Catalog) unknownName(plugin, local string) *Error {
 	}
 	near := c.nearest("", typed)
 	if !strings.Contains(typed, ".") {
-		near = slices.DeleteFunc(near, func(n NearName) bool { return n.Distance > 0 })
+		near = slices.DeleteFunc(near, func(n spelling.Near) bool { return n.Distance > 0 })
 	}
 	if local == "" || len(near) == 0 {
 		near = append(near, c.nearestPlugins(plugin)...)
 	}
 	e.DidYouMean = closestTo(near)
-	return e.WithSteps(ListStep(""), SearchStep(Printable(strings.TrimSpace(typed))))
+	return e.WithSteps(step.List(""), step.Search(Printable(strings.TrimSpace(typed))))
 }
 
 func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Error {
@@ -281,24 +282,24 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 		e.Steps = c.searchSteps(p, local)
 	}
 	if known != "" {
-		return e.WithSteps(ListStep(plugin + "." + known))
+		return e.WithSteps(step.List(plugin + "." + known))
 	}
-	return e.WithSteps(ListStep(plugin), SearchStep(Printable(strings.TrimSpace(local))))
+	return e.WithSteps(step.List(plugin), step.Search(Printable(strings.TrimSpace(local))))
 }
 
 // searchSteps returns the steps for a name that resembles no name in its plugin. They lead to what a search for the
 // name finds by a synonym or a part of a name, not by another spelling. Only hits that score about as high as the
 // first count.
-func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
+func (c *Catalog) searchSteps(p Provider, typed string) (steps []step.Step) {
 	const tolerance = 0.05
 	hits := index.Search(c.SegmentsOf([]Provider{p}, nil), index.Query{Text: manifest.Strip(typed)}).Hits
 	for _, hit := range hits {
 		if strings.EqualFold(hit.Group, typed) {
-			return []Step{ListStep(hit.Plugin + "." + hit.Group)}
+			return []step.Step{step.List(hit.Plugin + "." + hit.Group)}
 		}
 		sure := hit.Confidence != "low" && !strings.HasPrefix(hit.Why, "typo")
 		if sure && hit.Score >= hits[0].Score-tolerance && len(steps) < maxNear {
-			steps = append(steps, DescribeStep(hit.Plugin+"."+hit.Name, 0))
+			steps = append(steps, step.Describe(hit.Plugin+"."+hit.Name, 0))
 		}
 	}
 	return steps
@@ -306,7 +307,7 @@ func (c *Catalog) searchSteps(p Provider, typed string) (steps []Step) {
 
 // nearest returns the tools and groups of one plugin, or of all for "", that a name resembles. If the name has a
 // group, its events are included. The latest result is cached, because reporting an error looks the name up again.
-func (c *Catalog) nearest(plugin, typed string) (near []NearName) {
+func (c *Catalog) nearest(plugin, typed string) (near []spelling.Near) {
 	if latest := c.latestNear.Load(); latest != nil && latest.plugin == plugin && latest.typed == typed {
 		return slices.Clone(latest.near)
 	}
@@ -335,19 +336,19 @@ func (c *Catalog) nearest(plugin, typed string) (near []NearName) {
 }
 
 // Nearest returns the qualified names of a plugin's tools, groups or events that a name resembles, at most three.
-func Nearest(plugin, typed string, names []string) (near []NearName) {
+func Nearest(plugin, typed string, names []string) (near []spelling.Near) {
 	for _, name := range names {
 		if d, ok := Resembles(plugin, name, typed); ok {
-			near = append(near, NearName{Name: plugin + "." + name, Distance: d})
+			near = append(near, spelling.Near{Name: plugin + "." + name, Distance: d})
 		}
 	}
 	return closestTo(near)
 }
 
 // closestTo is [Closest] for one name. Names at distance 0, such as the name without its plugin, exclude the others.
-func closestTo(near []NearName) []NearName {
+func closestTo(near []spelling.Near) []spelling.Near {
 	near = Closest(near)
-	if i := slices.IndexFunc(near, func(n NearName) bool { return n.Distance > 0 }); i > 0 {
+	if i := slices.IndexFunc(near, func(n spelling.Near) bool { return n.Distance > 0 }); i > 0 {
 		near = near[:i]
 	}
 	return near
@@ -356,7 +357,7 @@ func closestTo(near []NearName) []NearName {
 // Resembles returns the distance of what was typed from the nearest spelling of a local name: the bare name, with its
 // group, or with its plugin. It reports whether it is small enough for a typo.
 func Resembles(plugin, name, typed string) (distance int, ok bool) {
-	for _, form := range [3]string{LocalName(name), name, plugin + "." + name} {
+	for _, form := range [3]string{manifest.LocalName(name), name, plugin + "." + name} {
 		if d, near := spelling.Resembles(typed, form); near && (!ok || d < distance) {
 			distance, ok = d, true
 		}
@@ -368,8 +369,8 @@ func Resembles(plugin, name, typed string) (distance int, ok bool) {
 const maxNear = 3
 
 // Closest sorts names by distance, then by name, and returns the first three.
-func Closest(near []NearName) []NearName {
-	slices.SortFunc(near, func(a, b NearName) int {
+func Closest(near []spelling.Near) []spelling.Near {
+	slices.SortFunc(near, func(a, b spelling.Near) int {
 		return cmp.Or(a.Distance-b.Distance, strings.Compare(a.Name, b.Name))
 	})
 	near = slices.Compact(near)

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -96,7 +99,7 @@ type Error struct {
 	Exit     int // the code that the tool declared; 0 means the exit code of Code
 	Message  string
 	Details  []Detail
-	Denied   []Denial
+	Denied   []grant.Denial
 	Tool     *ToolError
 	Protocol *ProtocolError
 	// Corrected are parameters that would be accepted, and Retry is the call with them. They hold only the caller's own
@@ -104,24 +107,24 @@ type Error struct {
 	// and texts such as "<url: string, the page to open>" for missing ones. Changes says how either differs from what was
 	// given, including every value that was left out.
 	Corrected  json.RawMessage
-	Retry      *Step
+	Retry      *step.Step
 	Template   json.RawMessage
-	Changes    []Change
-	DidYouMean []NearName
+	Changes    []schema.Change
+	DidYouMean []spelling.Near
 	// Earlier are the previous errors of this session with the tool, the latest one last.
 	Earlier []string
 	// Effects are what a call may have changed before it crashed or lost its response, in the form of [Event].Uses.
 	Effects []string
-	Subject string // as [Result].Subject
+	Subject string // as [job.Result].Subject
 	// Approval is the id of the approval that the call waits for.
 	Approval string
 	// Place is the call's place in the line for a slot when its deadline passed, counted from 1.
 	Place int
-	// Trace is where a guest crashed. It is set only for calls with [Wants].Trace.
-	Trace *Trace
+	// Trace is where a guest crashed. It is set only for calls with [job.Wants].Trace.
+	Trace *job.Trace
 	Docs  *Docs
 	// Steps are what to do next, best first.
-	Steps []Step
+	Steps []step.Step
 	// Next are commands of the front end that made the error. Other packages leave it empty and set Steps.
 	Next  []string
 	Cause error // never shown, only unwrapped
@@ -136,22 +139,13 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// Change is how a value of corrected parameters, or of a template, differs from what was given.
-type Change = schema.Change
-
 // Detail is one violation, found by the host or reported by the tool.
 type Detail struct {
-	Parameter  string      `json:"parameter"` // JSON pointer
-	Keyword    string      `json:"keyword"`
-	Provided   string      `json:"provided"`
-	Expected   string      `json:"expected"`
-	Suggestion *Suggestion `json:"suggestion,omitempty"`
-}
-
-// Denial is a right that was denied.
-type Denial struct {
-	Right string `json:"right"` // in the grammar of grants: "http:GET:https://api.github.com"
-	Why   string `json:"why,omitempty"`
+	Parameter  string           `json:"parameter"` // JSON pointer
+	Keyword    string           `json:"keyword"`
+	Provided   string           `json:"provided"`
+	Expected   string           `json:"expected"`
+	Suggestion *step.Suggestion `json:"suggestion,omitempty"`
 }
 
 // ToolError is the failure that the tool itself reported.
@@ -177,23 +171,6 @@ type ProtocolError struct {
 	Message string `json:"message"`
 	Data    string `json:"data,omitempty"`
 }
-
-// Trace says where a guest crashed, and what it wrote last. Its texts are cleaned.
-type Trace struct {
-	Frames  []Frame  `json:"frames"`            // innermost first, at most 30
-	Unnamed bool     `json:"unnamed,omitempty"` // the module has no names of functions
-	Stderr  []string `json:"stderr,omitempty"`  // the last lines, at most 20
-	Log     []string `json:"log,omitempty"`     // the last lines of the guest's own log, at most 20
-}
-
-// Frame is a function that a guest was in.
-type Frame struct {
-	Function int    `json:"function"` // its index in the module
-	Name     string `json:"name,omitempty"`
-}
-
-// NearName is a suggested name, with its distance from the given one.
-type NearName = spelling.Near
 
 func (e *Error) Error() string { return e.Message }
 
@@ -230,7 +207,7 @@ func (e *Error) WithNext(next ...string) *Error {
 }
 
 // WithSteps adds steps to Error.Steps and returns e.
-func (e *Error) WithSteps(steps ...Step) *Error {
+func (e *Error) WithSteps(steps ...step.Step) *Error {
 	e.Steps = append(e.Steps, steps...)
 	return e
 }
@@ -251,12 +228,12 @@ type ErrorObject struct {
 	ExitCode   int                `json:"exit_code"`
 	Message    string             `json:"message"`
 	Details    []Detail           `json:"details,omitempty"`
-	Denied     []Denial           `json:"denied,omitempty"`
+	Denied     []grant.Denial     `json:"denied,omitempty"`
 	Corrected  json.RawMessage    `json:"corrected,omitempty"`
 	Template   json.RawMessage    `json:"template,omitempty"`
-	Changes    []Change           `json:"changes,omitempty"`
+	Changes    []schema.Change    `json:"changes,omitempty"`
 	Command    string             `json:"command,omitempty"`
-	DidYouMean []NearName         `json:"did_you_mean,omitempty"`
+	DidYouMean []spelling.Near    `json:"did_you_mean,omitempty"`
 	Earlier    []string           `json:"earlier,omitempty"`
 	Effects    []string           `json:"effects,omitempty"`
 	Approval   string             `json:"approval,omitempty"`

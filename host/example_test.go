@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -16,22 +15,6 @@ func ExampleCode() {
 	// Output:
 	// true false
 	// 83
-}
-
-// Steps are data, which each front end renders in its own way.
-func ExampleStep() {
-	steps := []host.Step{
-		host.CallStep("text.hash", json.RawMessage(`{"text":"hello"}`)),
-		host.DescribeStep("text.hash", 3),
-		host.OperatorStep(host.OpPolicyGrant, "github", "env:LANG"),
-	}
-	for _, s := range steps {
-		fmt.Println(s, s.ForOperator())
-	}
-	// Output:
-	// call text.hash {"text":"hello"} false
-	// describe text.hash tier 3 false
-	// policy grant github env:LANG true
 }
 
 func ExampleOutcomes() {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -56,7 +58,7 @@ type Policy interface {
 
 // Ask is the call that a policy decides on.
 type Ask struct {
-	Principal Principal
+	Principal caller.Principal
 	Plugin    string
 	Tool      string // local name
 	Effect    string
@@ -87,47 +89,27 @@ const (
 type Decision struct {
 	Verdict Verdict
 	Reason  string // why the call is denied or requires confirmation, for people
-	Grant   Grant
-	Missing []Denial // required rights that are not granted; without them nothing runs
+	Grant   grant.Grant
+	Missing []grant.Denial // required rights that are not granted; without them nothing runs
 	// Allowable means that Missing can be granted, so that a person may be asked to allow it for this call.
 	Allowable bool
-	Limits    Limits
+	Limits    grant.Limits
 	Settings  json.RawMessage
 	// SettingsIn is where the settings are defined: "[plugin.NAME.settings] of /path/policy.toml".
 	SettingsIn string
-	Files      []string // folders of this machine whose files an MCP client may name in parameters
-	Isolate    string   // as in [Job]
-	Pool       string   // as in [Job]
-	Audit      string   // how the call depends on the audit log; "" leaves that to the log
-	Quota      *Quota   // what the caller may use; nil if nothing limits it
-	Steps      []Step   // what the operator can do to allow the call
-}
-
-// Quota is what a caller may use. A limit of 0 means no limit.
-type Quota struct {
-	Account    string // account under which the use is counted
-	Rate       int    // calls in Per
-	Per        time.Duration
-	Concurrent int
-	DailyCalls int               // a day is a calendar day in UTC
-	DailyBytes int               // bytes of results
-	In         map[string]string // where each limit is written, by its key: "policy.toml:12"
+	Files      []string     // folders of this machine whose files an MCP client may name in parameters
+	Isolate    string       // as in job.Job
+	Pool       string       // as in job.Job
+	Audit      string       // how the call depends on the audit log; "" leaves that to the log
+	Quota      *grant.Quota // what the caller may use; nil if nothing limits it
+	Steps      []step.Step  // what the operator can do to allow the call
 }
 
 // Quotas count what callers use.
 type Quotas interface {
 	// Take counts a call. The error is [Busy] if the call would exceed the quota. Otherwise done must be called when the
 	// call has ended, with how many bytes it and the calls within it have returned.
-	Take(q *Quota) (done func(bytes int64), err error)
-}
-
-// RequestedRights returns the rights that a manifest requests, in the grammar of grants, with PATH for each folder that
-// the operator has to choose. Why is the plugin's own text, cleaned.
-func RequestedRights(c manifest.Capabilities) (rights []Denial) {
-	for _, r := range c.Rights() {
-		rights = append(rights, Denial{Right: r.Name, Why: r.Why})
-	}
-	return rights
+	Take(q *grant.Quota) (done func(bytes int64), err error)
 }
 
 // DenyAll is the policy of a host that only lists, describes and searches: it denies every call.

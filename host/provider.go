@@ -1,33 +1,25 @@
 // Package host defines what the parts of a host share: providers of tools and the catalog of all of them, calls and
-// answers, errors, next steps, and the interfaces between the parts. Package call runs the calls.
+// answers, errors, and the interfaces between the parts. The packages below it that it imports have the words of which
+// these consist: who asks, rights, next steps. Package call runs the calls.
 package host
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"maps"
 	"slices"
-	"strings"
-	"time"
 
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// DefaultBrowser is the name of the browser of calls that do not name one.
-const DefaultBrowser = "default"
-
-// CallerCLI is the caller of the command line: the person who runs the program.
-const CallerCLI = "cli"
-
-// CallerPlugin begins the caller of a call that a plugin makes: "plugin:NAME".
-const CallerPlugin = "plugin:"
 
 // SessionEnder is a [Provider] that holds something open for sessions, such as pages of a browser.
 type SessionEnder interface {
 	// EndSession closes what a session has opened, and what plugins have opened on its behalf.
-	EndSession(ctx context.Context, of Session) error
-	// EndConnection is called with [Session.Connection] when a connection has ended. It does not wait.
+	EndSession(ctx context.Context, of caller.Session) error
+	// EndConnection is called with [caller.Session.Connection] when a connection has ended. It does not wait.
 	EndConnection(id string)
 }
 
@@ -49,13 +41,13 @@ type Provider interface {
 	Names() ([]string, error)
 	// Tool returns one tool in full, or nil if there is none. Case is ignored.
 	Tool(name string) (*manifest.Tool, error)
-	// Segment returns the search segment of the plugin; see [BuildSegment].
+	// Segment returns the search segment of the plugin; see [segment.Build].
 	Segment() ([]byte, error)
 	// Features returns what else the provider can do. It must be cheap.
 	Features() Features
 	// Invoke runs a call that has been validated and allowed. It must return soon after ctx ends. Errors are [*Error];
 	// any other error is reported as internal.
-	Invoke(ctx context.Context, r *Request) (*Result, error)
+	Invoke(ctx context.Context, r *Request) (*job.Result, error)
 }
 
 // Info is a plugin in a list of plugins.
@@ -109,9 +101,6 @@ type Line struct {
 	Experimental bool   `json:"experimental,omitempty"`
 }
 
-// LocalName returns the name of a tool within its group: the part after the last dot.
-func LocalName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
 // GroupLine is a group in a list.
 type GroupLine struct {
 	Name   string `json:"name"`
@@ -141,28 +130,28 @@ type Features struct {
 	// MissingPage returns the step that opens a page if a tool requires one and the caller's session has none, or nil if
 	// nothing is missing. It starts nothing. Of the job only Tool, Caller, Session and Options are set; without Tool it
 	// stands for a call of any tool that acts on a page.
-	MissingPage func(ctx context.Context, j *Job) *Step
+	MissingPage func(ctx context.Context, j *job.Job) *step.Step
 	// Flow returns what comes before a tool; nil leaves that to the manifest. Without Flow, [manifest.FlowOf] applies.
 	Flow func(tool string) *manifest.Flow
 	// NeedsConfirmation returns why a person must confirm a call that the policy allows, or "" if that is not necessary.
 	// Of the job only Tool, Params, Caller and Session are set. It is not asked about calls of the command line, neither
 	// direct ones nor those by way of a shipped plugin.
-	NeedsConfirmation func(j *Job) string
+	NeedsConfirmation func(j *job.Job) string
 	// Pass returns a tool for a name that the provider's data does not have, for calls with Options.SendAnyway, or nil if
 	// no tool can have the name.
 	Pass func(name string) *manifest.Tool
 	// Effect returns the effect of a call, which may be less than its tool's. The job has only Tool, Params and Caller.
-	Effect func(j *Job) string
+	Effect func(j *job.Job) string
 	// Includes returns the qualified names of tools of other plugins that do a part of what a call does. A rule that
 	// denies one of them by its name also denies the call. Of the job the same fields are set as for Effect.
-	Includes func(j *Job) []string
+	Includes func(j *job.Job) []string
 	// Whole returns the manifest with all its tools. Providers have it if [Provider.Manifest] may leave tools out.
 	Whole func() (*manifest.Manifest, error)
 	// Script returns the text of a script for pages that the plugin ships. Its manifest declares the digest.
 	Script func(name string) ([]byte, error)
-	// SearchDocs returns what search indexes of the provider's tools, events and types. Without it, search indexes the
-	// [SearchDocs] of the manifest.
-	SearchDocs func() []SearchDoc
+	// segment.DocsOf returns what search indexes of the provider's tools, events and types. Without it, search indexes the
+	// [segment.DocsOf] of the manifest.
+	SearchDocs func() []segment.Doc
 	// Overlaid reports that the documentation has edits of the operator, so nothing prepared for the build is valid.
 	Overlaid bool
 	// Prepare does what the first call requires, such as compiling. Only a timeout that was given with the call bounds
@@ -174,156 +163,6 @@ type Features struct {
 type Entry struct {
 	Kind string // "event" or "type"
 	Tool manifest.Tool
-}
-
-// Place says where in the browsers a call acts.
-type Place struct {
-	Browser string `json:"browser,omitempty"` // "": the default browser
-	Target  string `json:"target,omitempty"`  // "": the current target
-	// Context is a further browser context of the session, with pages and logins of its own. "" is the first one.
-	Context string `json:"context,omitempty"`
-}
-
-// Options are the options of one call, the same for every kind of caller. The zero value is valid.
-type Options struct {
-	Timeout time.Duration // until the answer; 0: the plugin's, limited by the policy
-	// TimeoutConfigured means that Timeout is a default from a configuration. Like the plugin's, it bounds only the run,
-	// not what Features.Prepare does before.
-	TimeoutConfigured bool
-
-	MaxBytes int // limit of the data in the answer; 0: no limit
-	// Unlimited means that the caller gave a MaxBytes of 0, which no default of a front end replaces.
-	Unlimited bool
-
-	Place
-	DryRun bool
-	// SendAnyway skips validation, for a browser that is newer than the schemas of the provider.
-	SendAnyway bool
-	// OnDialog is what to do with a JavaScript dialog: accept, accept=TEXT, which fills a prompt, dismiss or fail. ""
-	// means fail.
-	OnDialog string
-	// Wait is what a call of a browser that navigates its page waits for: load, idle or none. "" leaves it to the tool.
-	Wait string
-	// JQ is a jq expression that filters the data before it is cut, within the time of the call. "" means none.
-	JQ string
-	// Isolate is "process" or "call" to isolate the call even if the policy does not require it. "" and "none" leave that
-	// to the policy. option.Parse does not set it.
-	Isolate string
-}
-
-// Limits bound one call of a wasm plugin. Zero means the default, which package host/wasm documents.
-type Limits struct {
-	MemoryMiB       int
-	Timeout         time.Duration
-	OutputBytes     int
-	LogBytes        int
-	HostCalls       int // calls of call_tool, http_request and read_secret together
-	OpenFiles       int // at one time
-	FilesCreated    int
-	BytesWritten    int // to granted folders
-	ConcurrentCalls int // calls of the plugin in one host
-}
-
-// The largest values that a policy can set in [ModuleLimits].
-const (
-	MaxModuleMiB    = 256
-	MaxFunctions    = 4_000_000
-	MaxTableEntries = 4_000_000
-)
-
-// ModuleLimits bound the module of a plugin and its compilation. Zero means the default, which package host/wasm
-// documents.
-type ModuleLimits struct {
-	FileMiB          int
-	Functions        int
-	TableEntries     int // entries of each table
-	CompileTime      time.Duration
-	CompileMemoryMiB int
-}
-
-// Result is what a tool returned.
-type Result struct {
-	Data     json.RawMessage
-	Content  []Content // for the client to display, in addition to Data
-	Warnings []string
-	Written  int64 // bytes sent as output instead of Data; 0 if there were none
-	Raw      bool  // the output is the content itself, not JSON
-	Steps    []Step
-	// Subject is for records: what the tool acted on, such as the role and name of an element and the address of its
-	// document. Only built-in providers set it.
-	Subject string
-}
-
-// Grant is what a call may access: requested by the manifest and granted by the policy. The zero value allows nothing.
-type Grant struct {
-	FS      []FSGrant
-	HTTP    []HTTPGrant
-	Secrets []SecretGrant
-	Env     map[string]string // values included
-	Tools   []string          // names and globs
-	Browser bool              // act in the browser context of the caller's session
-	Clock   bool
-	Random  bool
-	Caller  bool // make inner calls as the caller; see call.Host.Call
-}
-
-// FSGrant makes a folder of this machine available to the guest at a path.
-type FSGrant struct {
-	Path   string // as the guest sees it
-	Source string // absolute, on this machine
-	Mode   string // ro or rw
-}
-
-// HTTPGrant allows requests with some methods to one origin or host pattern.
-type HTTPGrant struct {
-	URL     string
-	Methods []string
-}
-
-// SecretGrant lets the host add a secret to requests. With Read the guest may read it. Several grants may have the same
-// name.
-type SecretGrant struct {
-	Name   string
-	Read   bool
-	URL    string // origin of the requests that it is added to; "" if it is only read
-	Header string // "Authorization: Bearer {secret}"; {secret:basic} is its base64
-	Query  string // instead of Header: the name of a parameter of the query
-	Login  string // the plugin that a person logs in to, to get the value; "" if the value comes from elsewhere
-}
-
-// Names returns each right as one word, as dry runs and the audit show it: "fs:ro:/srv/data=/data".
-func (g Grant) Names() []string {
-	names := []string{}
-	for _, f := range g.FS {
-		names = append(names, "fs:"+f.Mode+":"+f.Source+"="+f.Path)
-	}
-	for _, h := range g.HTTP {
-		names = append(names, "http:"+cmp.Or(strings.Join(h.Methods, ","), "GET")+":"+h.URL)
-	}
-	for _, t := range g.Tools {
-		names = append(names, "tool:"+t)
-	}
-	for _, name := range slices.Sorted(maps.Keys(g.Env)) {
-		names = append(names, "env:"+name)
-	}
-	for _, s := range g.Secrets {
-		name := "secret:" + s.Name
-		if s.Read {
-			name = "secret:read:" + s.Name
-		}
-		if !slices.Contains(names, name) { // several may have this name, each for a URL of its own
-			names = append(names, name)
-		}
-	}
-	for _, flag := range []struct {
-		given bool
-		name  string
-	}{{g.Browser, "browser:session"}, {g.Clock, "clock"}, {g.Random, "random"}, {g.Caller, "caller"}} {
-		if flag.given {
-			names = append(names, flag.name)
-		}
-	}
-	return names
 }
 
 // WholeManifest returns the manifest of a plugin with all its tools, unless the plugin is built in.
@@ -357,7 +196,7 @@ func LinesOf(m *manifest.Manifest, group string) []Line {
 			continue
 		}
 		lines = append(lines, Line{
-			Name: t.Name, Signature: manifest.Signature(LocalName(t.Name), manifest.Params(t.Params)),
+			Name: t.Name, Signature: manifest.Signature(manifest.LocalName(t.Name), manifest.Params(t.Params)),
 			Brief:  manifest.CleanLine(t.Docs.Brief),
 			Effect: t.Effect, Deprecated: t.Deprecated != nil, Experimental: t.Experimental,
 		})

@@ -2,19 +2,14 @@ package host
 
 import (
 	"encoding/json"
+
+	"github.com/parley-tools/parley/host/caller"
 	"time"
 )
 
 // Recorder records events. It cannot fail a call and has to report its errors by other means.
 type Recorder interface {
 	Record(Event)
-}
-
-// Origin says how a request came to the host. The zero value means the command line.
-type Origin struct {
-	Transport string `json:"transport,omitempty"` // "stdio" or "http"
-	Peer      string `json:"peer,omitempty"`      // address of the client over HTTP
-	Token     string `json:"token,omitempty"`     // name of the client's token
 }
 
 // Event is a call, search or describe that has ended. Subscribers and recorders receive the same event.
@@ -24,7 +19,7 @@ type Event struct {
 	CallID  string
 	Session string
 	Caller  string
-	Origin
+	caller.Origin
 	Tool   string          // qualified name, or the name as given if it is unknown
 	Digest string          // digest of the plugin, or the version of a built-in one
 	Mode   string          // documentation mode of the caller; "" if it has none
@@ -42,7 +37,7 @@ type Event struct {
 	RetryOf        string // id of the preceding failed call of the same tool in the session
 	SuggestionUsed bool   // the parameters are what the failed call suggested
 	Result         json.RawMessage
-	Subject        string // as [Result].Subject
+	Subject        string // as job.Result.Subject
 
 	// Rights are the granted rights, and Uses what they were used for, without duplicates, in the grammar of grants:
 	// "fs:read:/srv/data/a.txt", "http:GET:https://api.github.com", "secret:TOKEN", "tool:cdp.Page.navigate".
@@ -69,7 +64,7 @@ type Record struct {
 	Call    string    `json:"call,omitempty"`
 	Session string    `json:"session,omitempty"`
 	Caller  string    `json:"caller,omitempty"`
-	Origin
+	caller.Origin
 	Tool     string          `json:"tool,omitempty"`
 	Query    string          `json:"query,omitempty"`
 	Manifest string          `json:"manifest,omitempty"` // as Event.Digest

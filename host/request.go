@@ -3,16 +3,18 @@ package host
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Docs is the documentation of one tool, event or type at a tier, with the steps to take next.
 type Docs struct {
 	*manifest.ToolDocs
-	Next []Step `json:"-"`
+	Next []step.Step `json:"-"`
 }
 
 const (
@@ -22,29 +24,16 @@ const (
 	MaxParams = 16 << 20
 )
 
-// Principal is who asks for something.
-type Principal struct {
-	Name    string // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
-	Bound   bool   // the mcp-http client has proved that it has this Name
-	Session Session
-	Origin  Origin                                 // where its request came from
-	Tools   []string                               // tools that a plugin's own call was granted
-	Roots   func() (folders []string, listed bool) // what a client on this machine lists, or the working folder
-}
-
-// IsPlugin reports whether the principal is a plugin.
-func (p Principal) IsPlugin() bool { return strings.HasPrefix(p.Name, CallerPlugin) }
-
 // Call is a request to run one tool. Only Name is required.
 type Call struct {
 	Name      string          // qualified: "cdp.Network.getCookies" or "cdp__Network__getCookies"
 	At        Address         // address of Name, if the caller has looked it up already
 	Params    json.RawMessage // as given; empty means {}
-	Principal Principal
-	Options   Options
+	Principal caller.Principal
+	Options   job.Options
 	// Given are the options that the caller gave itself, without the defaults of a front end. The corrected call of an
 	// error keeps them. The zero value means none.
-	Given StepOptions
+	Given step.Options
 
 	// DocsOnFirstUse adds tier 2 of the tool's documentation to its first successful call in a session.
 	DocsOnFirstUse bool
@@ -59,7 +48,7 @@ type Call struct {
 	KeepBinary bool
 	// Render returns the text of the step that reads the whole of a cut result. Nil means that the answer has its URI,
 	// parley://result/CALL_ID.
-	Render func(Step) string
+	Render func(step.Step) string
 	// Filter runs Options.JQ. Nil means the host's filter.
 	Filter Filter
 	// Sink takes what the tool reports before the answer.
@@ -69,9 +58,9 @@ type Call struct {
 // Sink takes what a tool reports before it returns. The zero value takes nothing: the result must then be in the data
 // of the answer.
 type Sink struct {
-	Wants Wants // which events are read; Wants.Until follows from Last
+	Wants job.Wants // which events are read; Wants.Until follows from Last
 	// Event takes each event. An error means that nobody reads records or output any more.
-	Event func(JobEvent) error
+	Event func(job.Event) error
 	// Last reports whether a record that can be the last one of a stream is the last one. Nil means that it is.
 	Last func(record json.RawMessage) bool
 	// Drain sends the byte stream that the result refers to as output.
@@ -80,7 +69,7 @@ type Sink struct {
 
 // Answer is the outcome of a call: either a result or Err, which may have warnings and steps beside it.
 type Answer struct {
-	Result
+	job.Result
 	Tool     string
 	CallID   string
 	Approval string          // id of the approval that the call used; "" if none

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+
+	"github.com/parley-tools/parley/host/caller"
 	"slices"
 )
 
@@ -16,10 +18,10 @@ type Tracer interface {
 // Operation is what a [Tracer] learns. It has nothing that a caller or a plugin made up: no parameter, result, query,
 // path, message, or name that the catalog does not have.
 type Operation struct {
-	Op     string // as [Event].Op, or "request"
-	CallID string
-	Caller string
-	Origin // origin of the caller
+	Op            string // as [Event].Op, or "request"
+	CallID        string
+	Caller        string
+	caller.Origin // origin of the caller
 	// Tool is the qualified name of the tool. It is "" before the end, and if there is no such tool.
 	Tool   string
 	Method string // set for a request
@@ -41,24 +43,4 @@ func (o Operation) Ended(err error) Operation {
 		o.Code = e.Code
 	}
 	return o
-}
-
-// TraceContext is the trace that a request belongs to: the values of traceparent and tracestate, as W3C defines them.
-// They are not checked.
-type TraceContext struct{ Parent, State string }
-
-type traceContextKey struct{}
-
-// WithTraceContext returns a context for the operations of a request that came with a trace, or with the zero value.
-func WithTraceContext(ctx context.Context, c TraceContext) context.Context {
-	if c.Parent == "" {
-		return ctx
-	}
-	return context.WithValue(ctx, traceContextKey{}, c)
-}
-
-// TraceContextOf returns the trace that the request of a context came with, or the zero value.
-func TraceContextOf(ctx context.Context) TraceContext {
-	c, _ := ctx.Value(traceContextKey{}).(TraceContext)
-	return c
 }

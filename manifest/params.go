@@ -788,3 +788,6 @@ func ParamNamed(params json.RawMessage, given string) (name, kind string, own bo
 	kind, _ = TypeAt(params, name)
 	return name, kind, own
 }
+
+// LocalName returns the name of a tool within its group: the part after the last dot.
+func LocalName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
 )
@@ -36,7 +37,7 @@ func TestGenerated(t *testing.T) {
 		}
 		infos = append(infos, host.Info{Name: m.Name, Version: m.Version, Kind: m.Kind, Brief: m.Docs.Brief,
 			Groups: len(m.Groups), Tools: len(m.Tools)})
-		generated(t, m.Name+"/segment", f.Segment, host.ManifestSegment(m))
+		generated(t, m.Name+"/segment", f.Segment, segment.Of(m))
 	}
 	want, err := json.MarshalIndent(infos, "", " ")
 	if err != nil {

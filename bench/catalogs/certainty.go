@@ -158,7 +158,7 @@ func judgeAll(draws [][]ranked.Plugin, queries []query) ([]tally, error) {
 		}
 		has := names(draw)
 		for i, q := range queries {
-			f, err := search(h, q.Query)
+			f, err := searchFor(h, q.Query)
 			if err != nil {
 				return nil, err
 			}

@@ -120,7 +120,7 @@ func (g group) trials() (list []trial, err error) {
 		}
 		has := names(draw)
 		for _, q := range g.queries {
-			f, err := search(h, q.Query)
+			f, err := searchFor(h, q.Query)
 			if err != nil {
 				return nil, err
 			}

@@ -13,11 +13,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 
 	"github.com/parley-tools/parley/bench/internal/ranked"
 	"github.com/parley-tools/parley/bench/internal/tree"
+	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/segment"
 )
 
 func main() {
@@ -77,14 +78,14 @@ func pluginsOf(tools map[string][]json.RawMessage) (list []ranked.Plugin, err er
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, ranked.Plugin{Manifest: m, About: host.SearchPluginOf(m), Docs: host.SearchDocs(m)})
+		list = append(list, ranked.Plugin{Manifest: m, About: segment.PluginOf(m), Docs: segment.DocsOf(m)})
 	}
 	return list, nil
 }
 
 // hostOf returns a host in which plugins can be found.
 func hostOf(plugins []ranked.Plugin) (*call.Host, error) {
-	return ranked.Host(plugins, func(p ranked.Plugin) []byte { return host.BuildSegment(p.About, p.Docs) })
+	return ranked.Host(plugins, func(p ranked.Plugin) []byte { return segment.Build(p.About, p.Docs) })
 }
 
 // found are the names of the first ten tools, and whether there is a warning that none of them matches well.
@@ -95,8 +96,8 @@ type found struct {
 	signals []float64
 }
 
-func search(h *call.Host, query string) (f found, err error) {
-	data, weak, err := h.Rank(host.SearchQuery{Text: query, Limit: 10, Explain: true})
+func searchFor(h *call.Host, query string) (f found, err error) {
+	data, weak, err := h.Rank(search.Query{Text: query, Limit: 10, Explain: true})
 	if err != nil {
 		return f, err
 	}
@@ -120,7 +121,7 @@ func measureSearch(plugins []ranked.Plugin) (string, error) {
 	baseline := ranked.NewBM25F(plugins)
 	var ours, theirs []ranked.Score
 	for _, q := range tasks {
-		f, err := search(h, q.Query)
+		f, err := searchFor(h, q.Query)
 		if err != nil {
 			return "", err
 		}
@@ -166,7 +167,7 @@ func measureLanguages(plugins []ranked.Plugin) (string, error) {
 	}
 	counts := map[bool][2]int{} // English or not: queries, those called foreign
 	for _, l := range lines {
-		f, err := search(h, l.Query)
+		f, err := searchFor(h, l.Query)
 		if err != nil {
 			return "", err
 		}

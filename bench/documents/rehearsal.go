@@ -13,6 +13,10 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/api"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -38,17 +42,17 @@ func newRehearsal(m *manifest.Manifest) (*rehearsal, error) {
 var boundary = regexp.MustCompile(`boundary=([0-9a-z]+)`)
 
 // Send records a request. The response has no content.
-func (r *rehearsal) Send(_ context.Context, q *host.HTTPRequest, _ host.Outbound) (*host.HTTPResponse, error) {
+func (r *rehearsal) Send(_ context.Context, q *outbound.Request, _ outbound.Rights) (*outbound.Response, error) {
 	text := fmt.Sprintf("%s %s\n%v\n%s", q.Method, q.URL, q.Headers, q.Body)
 	if mark := boundary.FindStringSubmatch(text); mark != nil { // which is random
 		text = strings.ReplaceAll(text, mark[1], "BOUNDARY")
 	}
 	r.sent = append(r.sent, text)
-	return &host.HTTPResponse{Status: 204}, nil
+	return &outbound.Response{Status: 204}, nil
 }
 
 // Dial refuses: plugins of kind http open no connections.
-func (r *rehearsal) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) {
+func (r *rehearsal) Dial(context.Context, string, []grant.HTTP) (net.Conn, error) {
 	return nil, host.Errorf(host.Denied, "no connections")
 }
 
@@ -57,7 +61,7 @@ type everything struct{}
 
 // Decide allows the call.
 func (everything) Decide(context.Context, host.Ask) (host.Decision, error) {
-	return host.Decision{Verdict: host.Allow, Grant: host.Grant{HTTP: []host.HTTPGrant{{URL: "https://*"}}}}, nil
+	return host.Decision{Verdict: host.Allow, Grant: grant.Grant{HTTP: []grant.HTTP{{URL: "https://*"}}}}, nil
 }
 
 // provider provides the tools of a manifest.
@@ -84,7 +88,7 @@ func (p provider) Names() (names []string, err error) {
 }
 
 // Invoke makes the request of a call.
-func (p provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p provider) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	return api.Run(ctx, p.m, r)
 }
 
@@ -92,7 +96,7 @@ func (p provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, er
 func (r *rehearsal) try(ctx context.Context, tool *manifest.Tool, params any) (sent string, failed *host.Error) {
 	r.sent = nil
 	a, _ := r.Call(ctx, host.Call{Name: r.plugin.Name + "." + tool.Name, Params: jsontext.Marshal(params),
-		Principal: host.Principal{Name: host.CallerCLI}}) // the error is a.Err
+		Principal: caller.Principal{Name: caller.CLI}}) // the error is a.Err
 	if len(r.sent) == 1 && a.Err == nil {
 		return r.sent[0], nil
 	}

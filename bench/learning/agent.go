@@ -10,6 +10,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -50,7 +53,7 @@ type agent struct {
 	odd     map[string]string // everyday name -> name in the documentation, by tool and parameter
 	wrong   map[*tool]*misstatement
 
-	session host.Session
+	session caller.Session
 	read    map[*tool]*manifest.ToolDocs // what it has read in this session
 	learned map[string]bool              // facts that errors have told it
 	ids     map[*tool]json.RawMessage    // the id in the result of a tool
@@ -60,7 +63,7 @@ func (a *agent) chance(p float64) bool { return a.random.Float64() < p }
 
 // begin begins a session.
 func (a *agent) begin(name string) {
-	a.session = host.Session{Name: name}
+	a.session = caller.Session{Name: name}
 	a.read, a.learned, a.ids = map[*tool]*manifest.ToolDocs{}, map[string]bool{}, map[*tool]json.RawMessage{}
 }
 
@@ -147,8 +150,8 @@ func (a *agent) do(ctx context.Context, k *task) (first bool) {
 // agent that does not find it lists the plugin, which leaves no record. first reports whether one search sufficed.
 func (a *agent) find(ctx context.Context, k *task) (hits []string, first bool) {
 	for n := range 2 {
-		data, _, err := a.host.Search(ctx, host.Principal{Name: "agent", Session: a.session},
-			host.SearchQuery{Text: a.query(k)})
+		data, _, err := a.host.Search(ctx, caller.Principal{Name: "agent", Session: a.session},
+			search.Query{Text: a.query(k)})
 		if err != nil {
 			return nil, false
 		}
@@ -179,7 +182,7 @@ func (a *agent) query(k *task) string {
 // tool.
 func (a *agent) sees(ctx context.Context, t, other *tool) bool {
 	if a.read[t] == nil && !a.chance(hastyRate) {
-		if d, err := a.host.Describe(ctx, host.Principal{Name: "agent", Session: a.session}, t.name(),
+		if d, err := a.host.Describe(ctx, caller.Principal{Name: "agent", Session: a.session}, t.name(),
 			manifest.Tier2); err == nil {
 			a.read[t] = d.ToolDocs
 		}
@@ -285,9 +288,9 @@ func (a *agent) fill(t *tool, k *task) json.RawMessage {
 
 // call calls a tool.
 func (a *agent) call(ctx context.Context, t *tool, params json.RawMessage, timeout time.Duration) *host.Error {
-	answer, _ := a.host.Call(ctx, host.Call{Name: t.name(), Params: params, Principal: host.Principal{Name: "agent",
+	answer, _ := a.host.Call(ctx, host.Call{Name: t.name(), Params: params, Principal: caller.Principal{Name: "agent",
 		Session: a.session},
-		Options: host.Options{Timeout: timeout}})
+		Options: job.Options{Timeout: timeout}})
 	var result struct{ ID json.RawMessage }
 	if answer.Err == nil && json.Unmarshal(answer.Data, &result) == nil {
 		a.ids[t] = result.ID

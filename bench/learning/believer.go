@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -87,7 +88,7 @@ func (a *agent) follow(ctx context.Context, k *task, m *misstatement) {
 	switch m.form {
 	case formTool, formDeprecated:
 		_, _ = a.host.Call(ctx, host.Call{Name: m.tool.plugin + "." + m.wrong, Params: a.fill(k.tool, k),
-			Principal: host.Principal{Name: "agent", Session: a.session}})
+			Principal: caller.Principal{Name: "agent", Session: a.session}})
 	case formBrief, formWhen:
 		a.state.decoy = m.other
 		a.call(ctx, m.other, a.fill(m.other, k), 0)

@@ -12,11 +12,13 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -176,8 +178,8 @@ func (w *world) tryExample(ctx context.Context, name string, params json.RawMess
 		}
 	}
 	w.state.wanted = nil
-	_, err = h.Call(ctx, host.Call{Name: name, Params: params, Principal: host.Principal{Name: "gate",
-		Session: host.Session{Name: "gate"}}})
+	_, err = h.Call(ctx, host.Call{Name: name, Params: params, Principal: caller.Principal{Name: "gate",
+		Session: caller.Session{Name: "gate"}}})
 	return err
 }
 
@@ -192,7 +194,7 @@ func (w *world) repaired(ctx context.Context, d *damage, made []overlay.Edit) (b
 	if err != nil {
 		return false, err
 	}
-	docs, err := h.Describe(ctx, host.Principal{Name: "judge"}, d.tool.name(), manifest.Tier2)
+	docs, err := h.Describe(ctx, caller.Principal{Name: "judge"}, d.tool.name(), manifest.Tier2)
 	if err != nil {
 		return false, err
 	}
@@ -228,6 +230,6 @@ func newHost(providers []host.Provider) (*call.Host, error) {
 
 // isFound reports whether a query finds a tool among the first five.
 func isFound(ctx context.Context, h *call.Host, query string, t *tool) bool {
-	data, _, err := h.Search(ctx, host.Principal{Name: "judge"}, host.SearchQuery{Text: query, Limit: 5})
-	return err == nil && slices.ContainsFunc(data.Results, func(r host.SearchResult) bool { return r.Name == t.name() })
+	data, _, err := h.Search(ctx, caller.Principal{Name: "judge"}, search.Query{Text: query, Limit: 5})
+	return err == nil && slices.ContainsFunc(data.Results, func(r search.Result) bool { return r.Name == t.name() })
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -53,11 +55,11 @@ func (s *service) Lines(group string) ([]host.Line, error)  { return host.LinesO
 func (s *service) Groups() ([]host.GroupLine, error)        { return host.GroupsOf(s.m), nil }
 func (s *service) Names() ([]string, error)                 { return host.NamesOf(s.m), nil }
 func (s *service) Tool(name string) (*manifest.Tool, error) { return s.m.Tool(name), nil }
-func (s *service) Segment() ([]byte, error)                 { return host.ManifestSegment(s.m), nil }
+func (s *service) Segment() ([]byte, error)                 { return segment.Of(s.m), nil }
 func (s *service) Features() host.Features                  { return host.Features{} }
 
 // Invoke runs a call whose parameters are valid. It takes no time; state.took is how long it would have taken.
-func (s *service) Invoke(_ context.Context, r *host.Request) (*host.Result, error) {
+func (s *service) Invoke(_ context.Context, r *host.Request) (*job.Result, error) {
 	st, t := s.state, s.state.tools[s.m.Name+"."+r.Tool]
 	key := r.Session.Name + " " + t.name()
 	st.took = t.takes + t.takes*time.Duration(number(key)%41-20)/100 // a fifth more or less
@@ -80,7 +82,7 @@ func (s *service) Invoke(_ context.Context, r *host.Request) (*host.Result, erro
 		return nil, failure(errWrong, "nothing of that kind is here; see "+st.wanted.name())
 	}
 	st.done[key] = true
-	return &host.Result{Data: fmt.Appendf(nil, `{"id":"id-%04d"}`, number(key)%10_000)}, nil
+	return &job.Result{Data: fmt.Appendf(nil, `{"id":"id-%04d"}`, number(key)%10_000)}, nil
 }
 
 // number returns a number that depends on a text alone.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -213,7 +213,7 @@ func (out *beliefs) believe(ctx context.Context, c *catalog, seed uint64, sessio
 			continue
 		}
 		m, part := wrong[t].wrong, half(t.name())
-		d, err := h.Describe(ctx, host.Principal{Name: "judge"}, t.name(), manifest.Tier3)
+		d, err := h.Describe(ctx, caller.Principal{Name: "judge"}, t.name(), manifest.Tier3)
 		if err != nil {
 			return err
 		}

@@ -6,11 +6,11 @@ import (
 	"os"
 	"slices"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/eval"
 
 	"github.com/parley-tools/parley/bench/internal/ranked"
+	"github.com/parley-tools/parley/host/segment"
 )
 
 // set is a set of queries with the plugins that they are for.
@@ -24,23 +24,23 @@ type set struct {
 // a file that is compiled in, from the root of the tree. The zero part leaves nothing out.
 type part struct {
 	name   string
-	remove func(about *host.SearchPlugin, d *host.SearchDoc)
+	remove func(about *segment.Plugin, d *segment.Doc)
 	table  string
 }
 
 var parts = []part{
-	{name: "without tasks", remove: func(_ *host.SearchPlugin, d *host.SearchDoc) { d.Tasks = nil }},
-	{name: "without keywords", remove: func(_ *host.SearchPlugin, d *host.SearchDoc) { d.Keywords = nil }},
-	{name: "without aliases", remove: func(_ *host.SearchPlugin, d *host.SearchDoc) { d.Aliases = nil }},
-	{name: "without these three", remove: func(_ *host.SearchPlugin, d *host.SearchDoc) {
+	{name: "without tasks", remove: func(_ *segment.Plugin, d *segment.Doc) { d.Tasks = nil }},
+	{name: "without keywords", remove: func(_ *segment.Plugin, d *segment.Doc) { d.Keywords = nil }},
+	{name: "without aliases", remove: func(_ *segment.Plugin, d *segment.Doc) { d.Aliases = nil }},
+	{name: "without these three", remove: func(_ *segment.Plugin, d *segment.Doc) {
 		d.Tasks, d.Keywords, d.Aliases = nil, nil, nil
 	}},
-	{name: "without docs and keywords of plugins", remove: func(about *host.SearchPlugin, _ *host.SearchDoc) {
+	{name: "without docs and keywords of plugins", remove: func(about *segment.Plugin, _ *segment.Doc) {
 		about.Text, about.Keywords = "", nil
 	}},
-	{name: "without parameters", remove: func(_ *host.SearchPlugin, d *host.SearchDoc) { d.Params = nil }},
-	{name: "without longer descriptions", remove: func(_ *host.SearchPlugin, d *host.SearchDoc) { d.Text = "" }},
-	{name: "names and briefs alone", remove: func(about *host.SearchPlugin, d *host.SearchDoc) {
+	{name: "without parameters", remove: func(_ *segment.Plugin, d *segment.Doc) { d.Params = nil }},
+	{name: "without longer descriptions", remove: func(_ *segment.Plugin, d *segment.Doc) { d.Text = "" }},
+	{name: "names and briefs alone", remove: func(about *segment.Plugin, d *segment.Doc) {
 		about.Text, about.Keywords = "", nil
 		d.Tasks, d.Keywords, d.Aliases, d.Params, d.Text = nil, nil, nil, nil, ""
 	}},
@@ -48,27 +48,27 @@ var parts = []part{
 	{name: "without word vectors", table: "host/internal/index/vectors.bin"},
 }
 
-// segment returns what search reads of a plugin without a part.
-func segment(p ranked.Plugin, left part) []byte {
+// segmentOf returns what search reads of a plugin without a part.
+func segmentOf(p ranked.Plugin, left part) []byte {
 	docs := slices.Clone(p.Docs)
 	for i := range docs {
 		if left.remove != nil {
 			left.remove(&p.About, &docs[i])
 		}
 	}
-	return host.BuildSegment(p.About, docs)
+	return segment.Build(p.About, docs)
 }
 
 // has reports whether a plugin of the set has a part.
 func (s *set) has(p part) bool {
 	return slices.ContainsFunc(s.plugins, func(x ranked.Plugin) bool {
-		return !bytes.Equal(segment(x, p), segment(x, part{}))
+		return !bytes.Equal(segmentOf(x, p), segmentOf(x, part{}))
 	})
 }
 
 // host returns a host of the plugins of the set without a part.
 func (s *set) host(left part) (*call.Host, error) {
-	return ranked.Host(s.plugins, func(p ranked.Plugin) []byte { return segment(p, left) })
+	return ranked.Host(s.plugins, func(p ranked.Plugin) []byte { return segmentOf(p, left) })
 }
 
 // loadSets returns the sets of the tree, whose root is the current folder; first that of this package.

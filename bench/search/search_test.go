@@ -9,11 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/eval"
 
 	"github.com/parley-tools/parley/bench/internal/ranked"
 	"github.com/parley-tools/parley/bench/internal/tree"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/search"
 )
 
 // measured are the sets that the command measures. Tests run in the root of the tree.
@@ -92,7 +93,7 @@ func TestReport(t *testing.T) {
 	}
 	for i, file := range []string{"cdp/segment.bin", "plugins/js/segment", "plugins/json/segment",
 		"cdp/page/segment", "plugins/text/segment"} {
-		if shipped, err := os.ReadFile(file); err != nil || !bytes.Equal(segment(sets[0].plugins[i], part{}), shipped) {
+		if shipped, err := os.ReadFile(file); err != nil || !bytes.Equal(segmentOf(sets[0].plugins[i], part{}), shipped) {
 			t.Errorf("%s is not what is measured (%v)", file, err)
 		}
 	}
@@ -118,7 +119,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, q := range sets[0].queries {
-		data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: q.Query, Limit: 10})
+		data, _, err := h.Search(t.Context(), caller.Principal{}, search.Query{Text: q.Query, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}

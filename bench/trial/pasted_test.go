@@ -8,6 +8,8 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -51,11 +53,11 @@ func TestPastedExamplesAreThoseThatRan(t *testing.T) {
 }
 
 // calls returns the calls that a step makes.
-func calls(t *testing.T, catalog *host.Catalog, s host.Step) string {
-	if s.Op == host.OpCall {
+func calls(t *testing.T, catalog *host.Catalog, s step.Step) string {
+	if s.Op == step.OpCall {
 		return inBrief(t, []manifest.BatchLine{{Tool: s.Tool, Params: s.Params}})
 	}
-	q := advice.PlanQuery{Tool: s.Tool, Params: s.Params, Principal: host.Principal{Name: "cli"}}
+	q := advice.PlanQuery{Tool: s.Tool, Params: s.Params, Principal: caller.Principal{Name: "cli"}}
 	if len(s.Args) > 0 {
 		q.Example, _ = strconv.Atoi(s.Args[0])
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -111,8 +112,8 @@ func (c *invocation) readFile(ctx context.Context, file string) ([]byte, error) 
 	if file == "" {
 		return nil, nil
 	}
-	path, err := host.AskFor[string](ctx, c.Request, host.AskSharedFile,
-		host.SharedFileArgument{Text: file, Folder: os.TempDir()})
+	path, err := host.AskFor[string](ctx, c.Request, job.AskSharedFile,
+		job.SharedFileArgument{Text: file, Folder: os.TempDir()})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 )
 
 func steps(list ...string) (p DoParams) {
@@ -143,7 +144,7 @@ func TestPicturesOfSteps(t *testing.T) {
 		t.Fatalf("%d pictures beside %.600s", len(done.Content), done.Data)
 	}
 	for i, picture := range done.Content {
-		if picture.Type != host.ContentImage || picture.MIME != "image/png" || !strings.HasPrefix(picture.Data, "iVBOR") ||
+		if picture.Type != job.ContentImage || picture.MIME != "image/png" || !strings.HasPrefix(picture.Data, "iVBOR") ||
 			!strings.Contains(string(done.Data), fmt.Sprintf(`"content %d"`, i+1)) {
 			t.Errorf("%s %s, %.20s; %s", picture.Type, picture.MIME, picture.Data, done.Data)
 		}

@@ -9,20 +9,21 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // openStep opens a page, and a browser if none is open. The caller has to add the address, which page.open requires.
-var openStep = host.Step{Op: host.OpCall, Tool: cdp.Name + ".open", Choose: []string{"url"}}
+var openStep = step.Step{Op: step.OpCall, Tool: cdp.Name + ".open", Choose: []string{"url"}}
 
 // ownSteps maps steps of the plugin cdp to the steps of this plugin that replace them.
-var ownSteps = map[string]host.Step{
-	"targets":                     host.CallStep(Name+".tabs", nil),
-	"state":                       host.CallStep(Name+".state", json.RawMessage(`{"action":"list"}`)),
-	"Page.navigate":               {Op: host.OpCall, Tool: Name + ".open", Choose: []string{"url"}},
-	"Page.reload":                 host.CallStep(Name+".go", json.RawMessage(`{"to":"reload"}`)),
-	"Page.handleJavaScriptDialog": host.CallStep(Name+".dialog", json.RawMessage(`{"action":"accept"}`)),
+var ownSteps = map[string]step.Step{
+	"targets":                     step.Call(Name+".tabs", nil),
+	"state":                       step.Call(Name+".state", json.RawMessage(`{"action":"list"}`)),
+	"Page.navigate":               {Op: step.OpCall, Tool: Name + ".open", Choose: []string{"url"}},
+	"Page.reload":                 step.Call(Name+".go", json.RawMessage(`{"to":"reload"}`)),
+	"Page.handleJavaScriptDialog": step.Call(Name+".dialog", json.RawMessage(`{"action":"accept"}`)),
 }
 
 // leadingCommand matches the command that begins a message of the keeper. Callers of this plugin did not call it.
@@ -41,7 +42,7 @@ func (c *invocation) hostError(err error) error {
 		e := host.Errorf(host.InvalidArgs, "Tool '%s.%s' failed: 1 violation", Name, c.Tool)
 		e.Details = []host.Detail{{Parameter: manifest.CleanLine(k.Invalid.Pointer), Keyword: "tool",
 			Provided: clean(k.Invalid.Provided), Expected: clean(k.Invalid.Expected),
-			Suggestion: host.TextSuggestion(clean(k.Invalid.Suggestion))}}
+			Suggestion: step.TextSuggestion(clean(k.Invalid.Suggestion))}}
 		addDetails(e, k)
 		return e
 	}
@@ -84,7 +85,7 @@ func (c *invocation) declared(k *api.Error, name string) *host.Error {
 	}
 	if q, ok := k.Details["select"]; ok {
 		if raw, err := manifest.Marshal(q); err == nil {
-			e.Steps = append(e.Steps, host.CallStep(Name+".select", raw))
+			e.Steps = append(e.Steps, step.Call(Name+".select", raw))
 		}
 	}
 	addDetails(e, k)

@@ -12,11 +12,12 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Invoke runs a verb.
-func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 	if len(done.Before) > 0 {
 		done.Data = prepend("before", done.Before, done.Data)
 	}
-	return &host.Result{Data: done.Data, Content: c.content, Warnings: done.Warnings, Subject: done.Subject}, nil
+	return &job.Result{Data: done.Data, Content: c.content, Warnings: done.Warnings, Subject: done.Subject}, nil
 }
 
 // prepend returns an object with one more member, which comes first.
@@ -56,8 +57,8 @@ type invocation struct {
 	*host.Request
 	provider *Provider
 	secrets  map[string]api.PageSecret
-	opens    bool           // its first step opens a page
-	content  []host.Content // pictures and other files that steps of do return
+	opens    bool          // its first step opens a page
+	content  []job.Content // pictures and other files that steps of do return
 }
 
 // verb runs a verb in one trip to the keeper.
@@ -139,7 +140,7 @@ func (c *invocation) readSecret(ctx context.Context, raw json.RawMessage) error 
 	if _, known := c.secrets[name]; known {
 		return nil
 	}
-	s, err := host.AskFor[host.BoundSecret](ctx, c.Request, host.AskBoundSecret, host.NameArgument{Name: name})
+	s, err := host.AskFor[job.BoundSecret](ctx, c.Request, job.AskBoundSecret, job.NameArgument{Name: name})
 	if err != nil {
 		return err
 	}
@@ -265,9 +266,9 @@ func (c *invocation) do(ctx context.Context, _ string, params json.RawMessage) (
 // takeContent moves the file that a step returns, such as a picture, from its result into the content of the call.
 func (c *invocation) takeContent(tool string, r *api.StepResult) {
 	r.Result = manifest.ReplaceBinary(r.Result, tools.Tool(tool).Returns, func(data, media string) any {
-		block := host.Content{Type: host.ContentImage, Data: data, MIME: media}
+		block := job.Content{Type: job.ContentImage, Data: data, MIME: media}
 		if !strings.HasPrefix(media, "image/") {
-			block.Type, block.URI = host.ContentResource, "page:"+tool
+			block.Type, block.URI = job.ContentResource, "page:"+tool
 		}
 		c.content = append(c.content, block)
 		return fmt.Sprintf("content %d", len(c.content))

@@ -21,6 +21,9 @@ import (
 	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -28,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv("PARLEY_CHILD") == cdp.KeeperJob {
-		os.Exit(cdp.KeeperMain(func() (host.Egress, error) { return nil, fmt.Errorf("no guard in this test") }))
+		os.Exit(cdp.KeeperMain(func() (outbound.Egress, error) { return nil, fmt.Errorf("no guard in this test") }))
 	}
 	code := m.Run()
 	close(idle)
@@ -133,13 +136,13 @@ func (c *chrome) invoke(ctx context.Context, tool, params string) (json.RawMessa
 }
 
 // send calls a tool with what a host would serve.
-func (c *chrome) send(ctx context.Context, p host.Provider, tool, params string) (*host.Result, error) {
+func (c *chrome) send(ctx context.Context, p host.Provider, tool, params string) (*job.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	r := &host.Request{Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli",
-		Options: host.Options{Place: host.Place{Target: c.target}, Wait: c.wait}}}
-	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (host.Script, error) {
-		s := host.Script{Plugin: "page", SHA256: fmt.Sprintf("%x", sha256.Sum256(c.script))}
+	r := &host.Request{Job: job.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli",
+		Options: job.Options{Place: step.Place{Target: c.target}, Wait: c.wait}}}
+	r.Ask = (&call.Functions{Script: func(_ string, withText bool) (job.Script, error) {
+		s := job.Script{Plugin: "page", SHA256: fmt.Sprintf("%x", sha256.Sum256(c.script))}
 		if withText {
 			s.Text = string(c.script)
 		}
@@ -151,8 +154,8 @@ func (c *chrome) send(ctx context.Context, p host.Provider, tool, params string)
 			content = given
 		}
 		return path, errors.Join(err, os.WriteFile(path, content, 0o600))
-	}, BoundSecret: func(context.Context, string) (host.BoundSecret, error) {
-		return host.BoundSecret{Value: "the secret", Origins: []string{c.site.URL}}, nil
+	}, BoundSecret: func(context.Context, string) (job.BoundSecret, error) {
+		return job.BoundSecret{Value: "the secret", Origins: []string{c.site.URL}}, nil
 	}}).Ask
 	return p.Invoke(ctx, r)
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cdp/internal/words"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -37,7 +40,7 @@ var (
 	// A test compares the segment with what buildSegment returns.
 	//
 	//go:embed segment
-	segment []byte
+	shippedSegment []byte
 )
 
 // tools are the verbs.
@@ -93,19 +96,19 @@ func (p *Provider) Tool(name string) (*manifest.Tool, error) {
 
 // Segment returns the search index over the tools.
 func (p *Provider) Segment() ([]byte, error) {
-	if host.SegmentUsable(segment) != nil { // it was generated for another version of the index
+	if segment.Check(shippedSegment) != nil { // it was generated for another version of the index
 		return p.buildSegment(), nil
 	}
-	return segment, nil
+	return shippedSegment, nil
 }
 
 func (p *Provider) buildSegment() []byte {
-	return host.BuildSegment(host.SearchPluginOf(p.manifest()), searchDocs())
+	return segment.Build(segment.PluginOf(p.manifest()), searchDocs())
 }
 
-func searchDocs() (docs []host.SearchDoc) {
+func searchDocs() (docs []segment.Doc) {
 	for _, t := range tools.All() {
-		docs = append(docs, host.SearchDocOf(&t))
+		docs = append(docs, segment.DocOf(&t))
 	}
 	return docs
 }
@@ -117,7 +120,7 @@ func (p *Provider) Features() host.Features {
 }
 
 // missingPage returns the step that opens a page if the tool of a job requires one and the caller's session has none.
-func (p *Provider) missingPage(ctx context.Context, j *host.Job) *host.Step {
+func (p *Provider) missingPage(ctx context.Context, j *job.Job) *step.Step {
 	switch j.Tool {
 	case "open", "do", "tabs", "state", "downloads": // do may begin with open, and state lists without a page
 		return nil
@@ -132,7 +135,7 @@ func (p *Provider) missingPage(ctx context.Context, j *host.Job) *host.Step {
 
 // needsConfirmation returns the reason to ask a person about a state that another session has saved; see
 // [cdp.Provider.NeedsConfirmation].
-func (p *Provider) needsConfirmation(j *host.Job) string {
+func (p *Provider) needsConfirmation(j *job.Job) string {
 	var q stateParams
 	if j.Tool != "state" || json.Unmarshal(j.Params, &q) != nil {
 		return ""

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -16,7 +17,7 @@ var readsWithout = map[string]string{"cookies": "value", "dialog": "action", "do
 
 // effectOf returns the effect of a call. A tool that can set something may be called only to show it, which is a
 // read.
-func effectOf(j *host.Job) string {
+func effectOf(j *job.Job) string {
 	var q map[string]json.RawMessage
 	if json.Unmarshal(j.Params, &q) != nil {
 		return manifest.EffectDestructive // at least the effect of the tool
@@ -78,7 +79,7 @@ var includes = map[string]map[string][]string{
 }
 
 // includedIn returns the tools that a call includes, by their qualified names.
-func includedIn(j *host.Job) (names []string) {
+func includedIn(j *job.Job) (names []string) {
 	var q map[string]json.RawMessage
 	_ = json.Unmarshal(j.Params, &q)
 	for when, of := range includes[j.Tool] {

@@ -12,6 +12,9 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -96,7 +99,7 @@ func checkPart(t *testing.T, tool string, params map[string]json.RawMessage, par
 		h := newHost(t, denying{denied.caller, []string{denied.tools}})
 		for name, params := range map[string]json.RawMessage{tool: given, "do": steps} {
 			a, _ := h.Call(t.Context(), host.Call{Name: Name + "." + name, Params: params,
-				Principal: host.Principal{Name: "mcp:agent"}, Options: host.Options{DryRun: true}})
+				Principal: caller.Principal{Name: "mcp:agent"}, Options: job.Options{DryRun: true}})
 			if is := a.Err != nil && a.Err.Code == host.Denied && strings.Contains(a.Err.Message, part); is != denied.denies ||
 				a.Err != nil && a.Err.Code != host.Denied {
 				t.Errorf("page.%s %s with %s denied to %s: %v", name, params, denied.tools, denied.caller, a.Err)
@@ -127,7 +130,7 @@ func TestEffectsAreReviewed(t *testing.T) {
 		{"downloads", `{"wait":1}`, "read"}, {"downloads", `{"save":"/a"}`, "destructive"},
 		{"click", `{}`, "destructive"}, {"route", `[]`, "destructive"},
 	} {
-		if got := effectOf(&host.Job{Tool: c.tool, Params: json.RawMessage(c.params)}); got != c.want {
+		if got := effectOf(&job.Job{Tool: c.tool, Params: json.RawMessage(c.params)}); got != c.want {
 			t.Errorf("%s %s: %s, want %s", c.tool, c.params, got, c.want)
 		}
 	}
@@ -141,12 +144,12 @@ func TestPasteIsNamed(t *testing.T) {
 		press, _ := json.Marshal(map[string]string{"key": key})
 		do, _ := json.Marshal(map[string]any{"steps": []api.PageStep{{Tool: "press", Params: press}}})
 		for tool, params := range map[string]json.RawMessage{"press": press, "do": do} {
-			for _, grant := range []string{"page.*", "page.press"} {
-				r := &host.Request{Job: host.Job{Tool: tool, Params: params, Caller: "plugin:other",
-					CallerGrant: host.Grant{Tools: []string{grant, "page.do"}}}}
+			for _, granted := range []string{"page.*", "page.press"} {
+				r := &host.Request{Job: job.Job{Tool: tool, Params: params, Caller: "plugin:other",
+					CallerGrant: grant.Grant{Tools: []string{granted, "page.do"}}}}
 				_, err := p.Invoke(t.Context(), r)
-				if denied := host.AsError(err).Code == host.Denied; denied != (pastes && grant == "page.*") {
-					t.Errorf("%s %s with %s: %v", tool, key, grant, err)
+				if denied := host.AsError(err).Code == host.Denied; denied != (pastes && granted == "page.*") {
+					t.Errorf("%s %s with %s: %v", tool, key, granted, err)
 				}
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/internal/sample"
 )
 
@@ -188,7 +189,7 @@ func TestSubjects(t *testing.T) {
 		{"requests", `{"limit":1}`, document},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		r := &host.Request{Job: host.Job{Tool: test.verb, Params: json.RawMessage(test.params), Caller: "cli"}}
+		r := &host.Request{Job: job.Job{Tool: test.verb, Params: json.RawMessage(test.params), Caller: "cli"}}
 		done, err := c.pages.Invoke(ctx, r)
 		cancel()
 		got := ""

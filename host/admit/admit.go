@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/durable"
@@ -70,7 +72,7 @@ func (in *Installer) Compare(before, after *manifest.Manifest) []lint.Change {
 }
 
 // refuse returns the error that refuses the plugin, nil if nothing does. [Config].Admitted then gets the report.
-func (in *Installer) refuse(report *Report, steps ...host.Step) error {
+func (in *Installer) refuse(report *Report, steps ...step.Step) error {
 	found := report.Errors()
 	if len(found) == 0 {
 		return nil
@@ -156,10 +158,10 @@ func (in *Installer) inspect(c *store.Candidate, signer Signer, accept []string)
 	m := c.Manifest
 	report := &Report{
 		Plugin: m.Name, Version: manifest.CleanLine(m.Version), Kind: m.Kind, Digest: c.Digest, Signer: signer,
-		Owner: c.Source().Info.Owner, Bytes: len(c.Wasm), Rights: []host.Denial{}, Effects: map[string][]string{},
+		Owner: c.Source().Info.Owner, Bytes: len(c.Wasm), Rights: []grant.Denial{}, Effects: map[string][]string{},
 		Findings: []lint.Finding{}, Examples: []ExampleRun{}, Host: in.cfg.Version,
 	}
-	report.Rights = append(report.Rights, host.RequestedRights(m.Capabilities)...)
+	report.Rights = append(report.Rights, grant.Requested(m.Capabilities)...)
 	for _, t := range m.Tools {
 		report.Effects[t.Effect] = append(report.Effects[t.Effect], t.Name)
 	}
@@ -227,11 +229,11 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 	order := search.Order{Unsigned: func(p host.Provider) bool { return p.Info().Unsigned() }, Exact: true}
 	return func(phrase string) []lint.Hit {
 		const depth = 5
-		data, _, err := search.Rank(catalog, host.SearchQuery{Text: phrase, Limit: depth}, order, nil)
+		data, _, err := search.Rank(catalog, search.Query{Text: phrase, Limit: depth}, order, nil)
 		if err != nil {
 			return nil
 		}
-		return lists.Map(data.Results, func(r host.SearchResult) lint.Hit {
+		return lists.Map(data.Results, func(r search.Result) lint.Hit {
 			return lint.Hit{Name: r.Name, Sure: r.Confidence == "high"}
 		})
 	}, nil
@@ -264,7 +266,7 @@ func (in *Installer) Load(c *store.Candidate, accept []string, replace func(plug
 		}
 		report.Owner, report.Signer, report.Accepted = c.Source().Info.Owner, signer, accept
 	}
-	if err := in.refuse(report, host.OperatorStep(host.OpPluginCheck, c.Path)); err != nil {
+	if err := in.refuse(report, step.Operator(step.OpPluginCheck, c.Path)); err != nil {
 		return err
 	}
 	if fresh && in.cfg.Admitted != nil {
@@ -288,7 +290,7 @@ type Report struct {
 	Bytes     int    `json:"bytes"`      // size of the wasm
 	CompileMS int64  `json:"compile_ms"` // how long compiling took; zero if it was not compiled
 	// Rights are the rights that it asks for, with its own words why.
-	Rights []host.Denial `json:"rights"`
+	Rights []grant.Denial `json:"rights"`
 	// Effects are the names of its tools by their effect.
 	Effects  map[string][]string `json:"effects"`
 	Findings []lint.Finding      `json:"findings"`

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
@@ -150,7 +151,7 @@ func TestFalseExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := h.Describe(t.Context(), host.Principal{Name: "cli"}, "rev.word", manifest.Tier3)
+		d, err := h.Describe(t.Context(), caller.Principal{Name: "cli"}, "rev.word", manifest.Tier3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +254,7 @@ func TestExamplesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := h.Describe(t.Context(), host.Principal{Name: "cli"}, "echo.spin", manifest.Tier3)
+	d, err := h.Describe(t.Context(), caller.Principal{Name: "cli"}, "echo.spin", manifest.Tier3)
 	if err != nil {
 		t.Fatal(err)
 	}

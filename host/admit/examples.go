@@ -14,6 +14,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/reference"
 	"github.com/parley-tools/parley/host/wasm"
@@ -48,10 +50,10 @@ func (in *Installer) newTrial(provider host.Provider) (trial, error) {
 }
 
 // call runs a tool of the plugin.
-func (t trial) call(ctx context.Context, tool string, params json.RawMessage, o host.Options) *host.Answer {
+func (t trial) call(ctx context.Context, tool string, params json.RawMessage, o job.Options) *host.Answer {
 	answer, _ := t.host.Call(ctx, host.Call{Name: t.plugin + "." + tool, Params: params,
-		Principal: host.Principal{Name: "cli"}, Options: o,
-		Sink: host.Sink{Wants: host.Wants{Trace: true}}})
+		Principal: caller.Principal{Name: "cli"}, Options: o,
+		Sink: host.Sink{Wants: job.Wants{Trace: true}}})
 	return answer
 }
 
@@ -63,7 +65,7 @@ func (in *Installer) TryExample(
 	if err != nil {
 		return err
 	}
-	if e := t.call(ctx, tool, params, host.Options{}).Err; e != nil {
+	if e := t.call(ctx, tool, params, job.Options{}).Err; e != nil {
 		return e
 	}
 	return nil
@@ -99,7 +101,7 @@ func (in *Installer) runExamples(ctx context.Context, p host.Provider, m *manife
 			params, reason := t.before(budget, &e)
 			var answer *host.Answer
 			if reason == "" {
-				answer = t.call(budget, r.Tool, params, host.Options{})
+				answer = t.call(budget, r.Tool, params, job.Options{})
 			}
 			switch endless[r.Tool] = budget.Err() != nil; {
 			case endless[r.Tool]:
@@ -189,8 +191,8 @@ func (in *Installer) checkWarm(ctx context.Context, src store.Source) error {
 			if reason != "" {
 				continue
 			}
-			cold := fresh.call(ctx, m.Tools[i].Name, params, host.Options{Isolate: "call"})
-			after := warm.call(ctx, m.Tools[i].Name, params, host.Options{Isolate: "process"})
+			cold := fresh.call(ctx, m.Tools[i].Name, params, job.Options{Isolate: "call"})
+			after := warm.call(ctx, m.Tools[i].Name, params, job.Options{Isolate: "process"})
 			if err := ctx.Err(); err != nil {
 				return host.Errorf(host.InvalidPlugin, "%s is refused: its examples did not end within %s, so they could not be "+
 					"compared with and without \"warm\"; remove warm from the manifest", m.Name, warmBudget)

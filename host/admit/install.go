@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -67,7 +68,7 @@ func (in *Installer) Report(ctx context.Context, path string, accept []string) (
 	if err != nil {
 		return nil, err
 	}
-	return report, in.refuse(report, host.OperatorStep(host.OpHelp, "plugin install"))
+	return report, in.refuse(report, step.Operator(step.OpHelp, "plugin install"))
 }
 
 // ReportInstalled returns the report on an installed plugin. Its examples run again.
@@ -157,9 +158,9 @@ func (in *Installer) readOffered(path string, o Options) (*store.Candidate, Sign
 		e := host.AsError(err)
 		e.Message += "; nothing was installed"
 		if o.Origin != "" {
-			return nil, Signer{}, e.WithSteps(host.OperatorStep(host.OpPluginPull, path))
+			return nil, Signer{}, e.WithSteps(step.Operator(step.OpPluginPull, path))
 		}
-		return nil, Signer{}, e.WithSteps(host.OperatorStep(host.OpPluginVerify, path))
+		return nil, Signer{}, e.WithSteps(step.Operator(step.OpPluginVerify, path))
 	}
 	c.Signer = signer.Key
 	return c, signer, nil
@@ -194,7 +195,7 @@ func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Inst
 	if err != nil {
 		return nil, err
 	}
-	if err := in.refuse(report, host.OperatorStep(host.OpHelp, "plugin install")); err != nil {
+	if err := in.refuse(report, step.Operator(step.OpHelp, "plugin install")); err != nil {
 		e := host.AsError(err)
 		e.Message += ". Nothing was installed"
 		return nil, e
@@ -357,7 +358,7 @@ func (in *Installer) Remove(name string) (Installed, error) {
 					text = "%s is built in and cannot be removed"
 				}
 				return Installed{}, host.Errorf(host.InvalidArgs, text, manifest.CleanLine(name)).
-					WithSteps(host.OperatorStep(host.OpPluginList))
+					WithSteps(step.Operator(step.OpPluginList))
 			}
 		}
 	}

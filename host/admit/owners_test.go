@@ -13,7 +13,9 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/testhome"
 )
@@ -201,7 +203,7 @@ func TestUnsignedHits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _, err := h.Search(t.Context(), host.Principal{Name: "cli"}, host.SearchQuery{Text: "hash of a text", Limit: 4})
+	found, _, err := h.Search(t.Context(), caller.Principal{Name: "cli"}, search.Query{Text: "hash of a text", Limit: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/internal/testhome"
 )
@@ -47,22 +49,22 @@ func TestRemovedPluginEndsItsCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			server, other := parley.New(parley.Config{Home: home}), parley.New(parley.Config{Home: home})
-			caller, err := install(t, other, fixture("echo"))
+			who, err := install(t, other, fixture("echo"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := install(t, other, renamed(t, "worker", "1.0.0")); err != nil {
 				t.Fatal(err)
 			}
-			grantTools(t, other, caller, "tool:worker.spin")
+			grantTools(t, other, who, "tool:worker.spin")
 			h, err := server.Host()
 			if err != nil {
 				t.Fatal(err)
 			}
 			ended := make(chan *host.Answer, 1)
 			go func() {
-				a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: c.params, Principal: host.Principal{Name: "cli"},
-					Options: host.Options{Timeout: time.Minute, Isolate: c.isolate}})
+				a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: c.params, Principal: caller.Principal{Name: "cli"},
+					Options: job.Options{Timeout: time.Minute, Isolate: c.isolate}})
 				ended <- a
 			}()
 			log := filepath.Join(home, "state", "audit", "audit.jsonl")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // lifting maps the options of the command line that lift a protection to the value that lifts it; "" means any value.
@@ -37,7 +38,7 @@ func Lifts(words []string) bool {
 }
 
 // Holds returns a step in the form in which it may be offered, and false if it may not be offered.
-func Holds(n *Names, s host.Step) (host.Step, bool) {
+func Holds(n *Names, s step.Step) (step.Step, bool) {
 	if s.Options.SendAnyway = false; s.Options.Isolate == "none" {
 		s.Options.Isolate = ""
 	}
@@ -45,18 +46,18 @@ func Holds(n *Names, s host.Step) (host.Step, bool) {
 		return s, !Lifts(s.Args)
 	}
 	if s.Tool == "" {
-		return s, s.Op == host.OpList || s.Op == host.OpSearch
+		return s, s.Op == step.OpList || s.Op == step.OpSearch
 	}
 	at, err := n.catalog.Find(s.Tool)
 	if err != nil {
 		return s, false
 	}
 	switch s.Op {
-	case host.OpPlan:
+	case step.OpPlan:
 		return s, at.Tool != nil
-	case host.OpDescribe:
+	case step.OpDescribe:
 		return s, at.Tool != nil || at.Entry != nil
-	case host.OpCall:
+	case step.OpCall:
 		return s, at.Tool != nil && (len(s.Choose) > 0 || CheckCall(n, host.Call{Name: s.Tool, Params: s.Params}) == nil)
 	}
 	return s, true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -52,17 +53,17 @@ func (p *Params) planMissing(e *host.Error) {
 	if err != nil {
 		return
 	}
-	step := host.PlanStep(p.Tool, nil)
+	next := step.Plan(p.Tool, nil)
 	for _, name := range takeHoles(given, "") {
 		if !flow.Returns(name) {
-			step.Choose = append(step.Choose, name)
+			next.Choose = append(next.Choose, name)
 		}
 	}
 	if len(given) > 0 {
-		step.Params = jsontext.Marshal(given)
+		next.Params = jsontext.Marshal(given)
 	}
-	step.Options.DryRun = p.At.Tool.Effect == manifest.EffectDestructive
-	e.Steps = append([]host.Step{step.At(p.Options.Place)}, e.Steps...)
+	next.Options.DryRun = p.At.Tool.Effect == manifest.EffectDestructive
+	e.Steps = append([]step.Step{next.At(p.Options.Place)}, e.Steps...)
 }
 
 // takeHoles removes the values with holes from an object, and objects that become empty. It returns the names of the
@@ -104,35 +105,35 @@ func DetailOf(v schema.Violation) host.Detail {
 }
 
 // suggestion returns how to fix a violation, or nil if nothing is certain.
-func suggestion(v schema.Violation, changes []host.Change) *host.Suggestion {
+func suggestion(v schema.Violation, changes []schema.Change) *step.Suggestion {
 	for _, c := range changes {
 		switch {
 		case c.From != v.Pointer || v.Pointer == "" || v.Keyword == "required":
 		case c.How == schema.Renamed && c.From != c.To && c.From+"/0" != c.To:
-			return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestRename,
-				Value: manifest.CleanLine(host.LastName(strings.TrimSuffix(c.To, "/0")))}
+			return &step.Suggestion{Pointer: v.Pointer, Op: step.SuggestRename,
+				Value: manifest.CleanLine(jsontext.LastName(strings.TrimSuffix(c.To, "/0")))}
 		case c.How == schema.Moved:
-			return host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
+			return step.TextSuggestion("move it to " + manifest.CleanLine(c.To))
 		case c.How == schema.Dropped && v.Keyword == "additionalProperties" && len(v.DidYouMean) == 0:
-			return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestRemove}
+			return &step.Suggestion{Pointer: v.Pointer, Op: step.SuggestRemove}
 		}
 	}
-	if v.Keyword == "additionalProperties" && slices.ContainsFunc(changes, func(c host.Change) bool {
+	if v.Keyword == "additionalProperties" && slices.ContainsFunc(changes, func(c schema.Change) bool {
 		return c.From != v.Pointer && isBelow(c.From, v.Pointer) || c.From == v.Pointer && c.How == schema.Parsed
 	}) {
-		return host.TextSuggestion("move what is in it one level up")
+		return step.TextSuggestion("move what is in it one level up")
 	}
 	switch {
 	case len(v.DidYouMean) > 0:
-		return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestChoose,
+		return &step.Suggestion{Pointer: v.Pointer, Op: step.SuggestChoose,
 			Value: manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
-	case v.Keyword == "required" && slices.ContainsFunc(changes, func(c host.Change) bool {
+	case v.Keyword == "required" && slices.ContainsFunc(changes, func(c schema.Change) bool {
 		return isBelow(c.To,
 			v.Pointer)
 	}):
 		return nil // the correction fills it
 	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
-		return &host.Suggestion{Pointer: v.Pointer, Op: host.SuggestAdd}
+		return &step.Suggestion{Pointer: v.Pointer, Op: step.SuggestAdd}
 	}
 	return nil
 }
@@ -148,23 +149,23 @@ type brokenJSON string
 // correct adds to an error what invalid parameters were meant to be: the corrected call or, if that does not follow
 // from what was given, a template. given is a decoded value or a [brokenJSON].
 func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) {
-	var changes []host.Change
+	var changes []schema.Change
 	text, _ := given.(string)
 	broken, isBroken := given.(brokenJSON)
 	if object, ok := repairObject(text + string(broken)); ok {
-		given, isBroken, changes = object, false, []host.Change{{How: schema.Parsed}}
+		given, isBroken, changes = object, false, []schema.Change{{How: schema.Parsed}}
 	} else if isBroken {
-		given, changes = nil, []host.Change{{How: schema.Dropped}}
+		given, changes = nil, []schema.Change{{How: schema.Dropped}}
 	}
-	var options host.StepOptions // options that are moved out of the parameters
+	var options step.Options // options that are moved out of the parameters
 	if steps := p.asSteps(given); steps != nil {
 		given = steps
-		changes = append(changes, host.Change{To: "/" + jsontext.EscapeToken(p.At.Tool.Steps), How: schema.Moved})
+		changes = append(changes, schema.Change{To: "/" + jsontext.EscapeToken(p.At.Tool.Steps), How: schema.Moved})
 	} else if words := p.wordsMeant(given); words != nil {
-		given, changes = words, append(changes, host.Change{How: schema.Unwrapped})
+		given, changes = words, append(changes, schema.Change{How: schema.Unwrapped})
 	}
 	if object, ok := given.(map[string]any); ok {
-		var meant, moved []host.Change
+		var meant, moved []schema.Change
 		object, meant = p.otherForm(object)
 		given, moved = p.moveOptions(paramsSchema, object, &options)
 		changes = append(append(changes, meant...), moved...)
@@ -223,7 +224,7 @@ func (p *Params) wordsMeant(given any) map[string]any {
 
 // bareParams returns the parameters without other parts of a call: it removes the tool's own name, and unwraps a list
 // of words.
-func (p *Params) bareParams(given map[string]any) (bare map[string]any, changes []host.Change) {
+func (p *Params) bareParams(given map[string]any) (bare map[string]any, changes []schema.Change) {
 	bare = maps.Clone(given)
 	unknown := func(key string) bool {
 		known, _, _ := manifest.ParamNamed(p.At.Tool.Params, key)
@@ -232,12 +233,12 @@ func (p *Params) bareParams(given map[string]any) (bare map[string]any, changes 
 	for _, key := range append([]string{"method"}, stepNames...) {
 		if name, _ := given[key].(string); unknown(key) && (name == p.At.Tool.Name || name == p.Tool) {
 			delete(bare, key)
-			changes = append(changes, host.Change{From: "/" + key, How: schema.Dropped})
+			changes = append(changes, schema.Change{From: "/" + key, How: schema.Dropped})
 		}
 	}
 	for _, key := range stepParams {
 		if words := p.wordsMeant(given[key]); words != nil && len(bare) == 1 && unknown(key) {
-			return words, append(changes, host.Change{From: "/" + key, How: schema.Unwrapped})
+			return words, append(changes, schema.Change{From: "/" + key, How: schema.Unwrapped})
 		}
 	}
 	return bare, changes
@@ -245,7 +246,7 @@ func (p *Params) bareParams(given map[string]any) (bare map[string]any, changes 
 
 // otherForm returns the parameters that are meant by another form of them: a form that the tool's manifest knows, or
 // steps that are not a list.
-func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change) {
+func (p *Params) otherForm(given map[string]any) (map[string]any, []schema.Change) {
 	if p.At.Provider == nil { // a tool of the MCP server itself
 		return given, nil
 	}
@@ -261,7 +262,7 @@ func (p *Params) otherForm(given map[string]any) (map[string]any, []host.Change)
 		given = maps.Clone(given)
 		given[p.At.Tool.Steps] = list
 		at := "/" + jsontext.EscapeToken(p.At.Tool.Steps)
-		changes = append(changes, host.Change{From: at, To: at, How: schema.Coerced})
+		changes = append(changes, schema.Change{From: at, To: at, How: schema.Coerced})
 	}
 	return given, changes
 }
@@ -274,22 +275,22 @@ func (p *Params) CorrectAgain(e *host.Error) {
 		e.Details, e.Changes = append(e.Details, again.Details...), append(e.Changes, again.Changes...)
 	}
 	if len(e.Corrected) > 0 {
-		e.Retry = p.Retry(e.Corrected, host.StepOptions{})
+		e.Retry = p.Retry(e.Corrected, step.Options{})
 	}
 }
 
 // Retry returns the call with other parameters, on the same page of the same browser, and with the options that the
 // caller gave. The moved options, which were among the parameters, take precedence. For a destructive tool it is a dry
 // run, which shows what would happen.
-func (p *Params) Retry(params json.RawMessage, moved host.StepOptions) *host.Step {
-	s := host.CallStep(p.Tool, params).At(p.Options.Place)
+func (p *Params) Retry(params json.RawMessage, moved step.Options) *step.Step {
+	s := step.Call(p.Tool, params).At(p.Options.Place)
 	s.Options = over(moved, over(s.Options, p.GivenOptions))
 	s.Options.DryRun = s.Options.DryRun || p.At.Tool != nil && p.At.Tool.Effect == manifest.EffectDestructive
 	return &s
 }
 
 // over returns rest with the options of first that are set and may stand among parameters.
-func over(first, rest host.StepOptions) host.StepOptions {
+func over(first, rest step.Options) step.Options {
 	rest.Browser, rest.Target = cmp.Or(first.Browser, rest.Browser), cmp.Or(first.Target, rest.Target)
 	rest.Context, rest.JQ = cmp.Or(first.Context, rest.Context), cmp.Or(first.JQ, rest.JQ)
 	rest.Wait, rest.OnDialog = cmp.Or(first.Wait, rest.Wait), cmp.Or(first.OnDialog, rest.OnDialog)
@@ -304,12 +305,12 @@ func (p *Params) AddSuggestions(e *host.Error) {
 	if e.Corrected != nil {
 		p.dropDefaults(e)
 		if e.Retry == nil && e.Code != host.InvalidArgs { // for invalid_args, refuse adds the step
-			e.Retry = p.Retry(e.Corrected, host.StepOptions{})
-			e.Steps = append([]host.Step{*e.Retry}, e.Steps...)
+			e.Retry = p.Retry(e.Corrected, step.Options{})
+			e.Steps = append([]step.Step{*e.Retry}, e.Steps...)
 		}
 	}
 	if e.Code == host.InvalidURL && len(e.Steps) == 0 {
-		e.Steps = []host.Step{host.DescribeStep(p.Tool, 0)}
+		e.Steps = []step.Step{step.Describe(p.Tool, 0)}
 	}
 }
 
@@ -338,15 +339,15 @@ func (p *Params) dropDefaults(e *host.Error) {
 // moveOptions moves options of the call that were given among the parameters, where they are unknown, to o. It returns
 // the other parameters.
 func (p *Params) moveOptions(
-	paramsSchema *schema.Schema, given map[string]any, o *host.StepOptions,
-) (map[string]any, []host.Change) {
+	paramsSchema *schema.Schema, given map[string]any, o *step.Options,
+) (map[string]any, []schema.Change) {
 	violations, err := paramsSchema.Validate(given)
 	if err != nil {
 		return given, nil
 	}
-	var changes []host.Change
+	var changes []schema.Change
 	for _, v := range violations {
-		name := host.LastName(v.Pointer)
+		name := jsontext.LastName(v.Pointer)
 		if v.Keyword != "additionalProperties" || strings.Count(v.Pointer, "/") != 1 || len(v.DidYouMean) > 0 {
 			continue
 		}
@@ -368,7 +369,7 @@ func (p *Params) moveOptions(
 		}
 		delete(given, name)
 		*o = over(moved.StepOptions(), *o)
-		changes = append(changes, host.Change{From: v.Pointer, To: "options." + meant, How: schema.Moved})
+		changes = append(changes, schema.Change{From: v.Pointer, To: "options." + meant, How: schema.Moved})
 	}
 	return given, changes
 }

@@ -7,23 +7,24 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // NextAfterDescribe returns the steps that documentation offers, such as a call of its first example.
-func NextAfterDescribe(d *host.Docs) (next []host.Step) {
+func NextAfterDescribe(d *host.Docs) (next []step.Step) {
 	switch {
 	case d.Kind == "event":
-		next = append(next, host.Step{Op: host.OpListen, Tool: d.Plugin, Query: d.Tool})
+		next = append(next, step.Step{Op: step.OpListen, Tool: d.Plugin, Query: d.Tool})
 	case d.Kind == "" && len(d.Examples) > 0:
 		if len(d.Examples[0].Params) <= maxExampleStep || d.Tier == manifest.Tier3 {
 			next = append(next, ExampleStep(d.ToolDocs, 0))
 		}
 	case d.Kind == "":
-		next = append(next, host.DescribeStep(d.Name, 0))
+		next = append(next, step.Describe(d.Name, 0))
 	}
 	if d.Tier == manifest.Tier2 {
-		next = append(next, host.DescribeStep(d.Name, manifest.Tier3))
+		next = append(next, step.Describe(d.Name, manifest.Tier3))
 	}
 	if len(next) == 0 {
 		next = append(next, host.Address{Plugin: d.Plugin, Group: d.Group}.ListStep())
@@ -89,10 +90,10 @@ const maxExampleStep = 140
 
 // ExampleStep returns the step that runs an example of a tool. If the example needs calls before it, the step is a
 // plan of the tool with the example's values or, if that would make other calls, a plan of the example.
-func ExampleStep(d *manifest.ToolDocs, example int) host.Step {
+func ExampleStep(d *manifest.ToolDocs, example int) step.Step {
 	e := &d.Examples[example]
 	if len(e.Before) == 0 && !strings.Contains(string(e.Params), `"${`) {
-		return host.CallStep(d.Name, e.Params)
+		return step.Call(d.Name, e.Params)
 	}
 	var own map[string]json.RawMessage
 	_ = json.Unmarshal(e.Params, &own)
@@ -104,8 +105,8 @@ func ExampleStep(d *manifest.ToolDocs, example int) host.Step {
 		}
 	}
 	if differs {
-		return host.Step{Op: host.OpPlan, Tool: d.Name, Args: []string{strconv.Itoa(example + 1)}}
+		return step.Step{Op: step.OpPlan, Tool: d.Name, Args: []string{strconv.Itoa(example + 1)}}
 	}
 	params, _ := manifest.Marshal(own)
-	return host.PlanStep(d.Name, params)
+	return step.Plan(d.Name, params)
 }

@@ -42,8 +42,8 @@ const maxName = 200
 type Meant struct {
 	Tool    string // qualified
 	Params  map[string]any
-	Changes []host.Change // changes of the parameters
-	File    string        // the result goes there; only the command line has files
+	Changes []schema.Change // changes of the parameters
+	File    string          // the result goes there; only the command line has files
 }
 
 // Knows reports whether a name that the catalog does not have means something to it: the manifests know it as a tool of
@@ -60,7 +60,7 @@ func (n *Names) Meant(name string, given map[string]any, words []any) (all []Mea
 	if m.isTypo && len(given)+len(words) == 0 {
 		return nil, "" // the similar name says enough
 	}
-	add := func(tool string, params map[string]any, changes []host.Change) {
+	add := func(tool string, params map[string]any, changes []schema.Change) {
 		params, more, _ := rewrite(m.always, params, nil)
 		file, _ := params[outName].(string)
 		delete(params, outName)
@@ -77,7 +77,7 @@ func (n *Names) Meant(name string, given map[string]any, words []any) (all []Mea
 				given, words, fits = placed(own, forms, given, words)
 			}
 			params, isForm := r.WithWords(given, words)
-			var changes []host.Change
+			var changes []schema.Change
 			if fits = fits && isForm && (!m.isGuess || knowsAll(own, given)); fits {
 				params, changes, fits = rewrite([]peers.Rule{r}, params, own)
 			}
@@ -278,7 +278,7 @@ func switches(params json.RawMessage, typed string) []manifest.Param {
 // rewrite applies the rules that fit to parameters of a tool, in order. A JSON text is decoded if a rule puts it into
 // a parameter for any value. ok is false if no rule fits.
 func rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
-	meant map[string]any, changes []host.Change, ok bool,
+	meant map[string]any, changes []schema.Change, ok bool,
 ) {
 	for _, rule := range rules {
 		if rewritten, own, fits := rule.Apply(given, params); fits {
@@ -291,7 +291,7 @@ func rewrite(rules []peers.Rule, given map[string]any, params json.RawMessage) (
 				if kind == "any" && err == nil && jsontext.LooksLikeJSON(text) {
 					at := "/" + jsontext.EscapeToken(name)
 					given[name] = value
-					changes = append(changes, host.Change{From: at, To: at, How: schema.Parsed})
+					changes = append(changes, schema.Change{From: at, To: at, How: schema.Parsed})
 				}
 			}
 		}
@@ -419,7 +419,7 @@ func (n *Names) findRules(m *meaning) {
 // name or, in the plugin of the name, the name differs by a typo. It returns nil if no tool or several match.
 func (n *Names) guess(name, within, local string) (found []peers.Rule, isTypo bool) {
 	word := local
-	if last := host.LocalName(local); within == "" {
+	if last := manifest.LocalName(local); within == "" {
 		word = name // "browser_resume" is not Debugger.resume
 	} else if last != strings.ToLower(last) { // "Page.getDocument" is DOM.getDocument, but "Page.pause" is not a tool
 		word = last
@@ -519,7 +519,7 @@ func (n *Names) formsOf(p host.Provider) (all []spelled) {
 	plugin := spelling.Fold(p.Info().Name)
 	names, _ := p.Names()
 	for _, name := range names {
-		own, last := spelling.Fold(name), spelling.Fold(host.LocalName(name))
+		own, last := spelling.Fold(name), spelling.Fold(manifest.LocalName(name))
 		all = append(all, spelled{name, [4]string{plugin + own, own, singular(own), last}})
 	}
 	n.forms.Store(p, all)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -16,13 +15,13 @@ import (
 // duration. The correction is complete if [option.Parse] accepts it.
 func CorrectOptions(given map[string]any) schema.Correction {
 	meant := maps.Clone(given)
-	var changes []host.Change
+	var changes []schema.Change
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		number := json.Number(strings.Trim(string(jsontext.Marshal(given[name])), `"`))
 		if option.Named(name) == "timeout" && jsontext.ValidNumber(number.String()) && durationText(name, number) != "" {
 			delete(meant, name)
 			meant["timeout"] = durationText(name, number)
-			changes = append(changes, host.Change{From: "/" + jsontext.EscapeToken(name), To: "/timeout", How: schema.Coerced})
+			changes = append(changes, schema.Change{From: "/" + jsontext.EscapeToken(name), To: "/timeout", How: schema.Coerced})
 		}
 	}
 	prompt := meant["on_dialog"]

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -30,8 +32,8 @@ type Params struct {
 	At           host.Address
 	Tool         string // the name in messages
 	Given        json.RawMessage
-	Options      host.Options     // options of the call
-	GivenOptions host.StepOptions // without those that the configuration has added
+	Options      job.Options  // options of the call
+	GivenOptions step.Options // without those that the configuration has added
 
 	// Check sets the following fields.
 
@@ -186,14 +188,14 @@ func notCallable(a host.Address) *host.Error {
 			what = "an event"
 		}
 		return host.Errorf(host.InvalidArgs, "%s is %s and cannot be called", a.Name(), what).
-			WithSteps(host.DescribeStep(a.Name(), 0))
+			WithSteps(step.Describe(a.Name(), 0))
 	}
 	what := "plugin"
 	if a.Group != "" {
 		what = "group"
 	}
 	return host.Errorf(host.InvalidArgs, "%s is a %s; name one of its tools", a.Name(),
-		what).WithSteps(host.ListStep(a.Name()))
+		what).WithSteps(step.List(a.Name()))
 }
 
 func SyntaxError(err error, raw []byte) *host.Error {
@@ -207,7 +209,7 @@ func SyntaxError(err error, raw []byte) *host.Error {
 		e.Details = []host.Detail{{
 			Parameter: manifest.CleanLine(at.Pointer), Keyword: "syntax", Provided: excerpt(raw, int(at.Offset)),
 			Expected: manifest.CleanLine(expected),
-			Suggestion: &host.Suggestion{Pointer: at.Pointer, Op: host.SuggestSyntax,
+			Suggestion: &step.Suggestion{Pointer: at.Pointer, Op: step.SuggestSyntax,
 				Value: fmt.Sprintf("line %d, column %d", at.Line, at.Column)},
 		}}
 	}

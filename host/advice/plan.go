@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -29,7 +32,7 @@ type Plan struct {
 	// Estimate is what the calls took before; nil if nothing is known.
 	Estimate *Estimate `json:"estimate,omitempty"`
 
-	Step   host.Step `json:"-"` // runs the plan
+	Step   step.Step `json:"-"` // runs the plan
 	Effect string    `json:"-"` // effect of the tool
 }
 
@@ -102,15 +105,15 @@ type PlanCall struct {
 type PlanOptions struct {
 	JQ    string `json:"jq,omitempty"`    // filters the result
 	Until string `json:"until,omitempty"` // the event to wait for
-	host.Place
+	step.Place
 }
 
 // PlanQuery says what to plan, and for whom.
 type PlanQuery struct {
 	Tool      string          // qualified
 	Params    json.RawMessage // known parameters
-	Principal host.Principal
-	Place     host.Place // where all calls act
+	Principal caller.Principal
+	Place     step.Place // where all calls act
 	Example   int        // which example of the tool to plan, instead of a call with Params; from 1
 	Estimate  bool       // whether to look up what the calls took before
 }
@@ -132,20 +135,20 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 		return nil, notCallable(at)
 	}
 	p := &planner{catalog: catalog, made: map[string]int{}, own: at.Provider.Info().Name,
-		plan: &Plan{Tool: at.Name(), Step: host.PlanStep(at.Name(), q.Params), Effect: at.Tool.Effect},
+		plan: &Plan{Tool: at.Name(), Step: step.Plan(at.Name(), q.Params), Effect: at.Tool.Effect},
 	}
 	if q.Example != 0 {
 		p.plan.Step.Args = []string{strconv.Itoa(q.Example)}
 	}
 	place := q.Place
-	if place.Browser == host.DefaultBrowser {
+	if place.Browser == step.DefaultBrowser {
 		place.Browser = ""
 	}
 	p.options.Browser, p.options.Context = place.Browser, place.Context // a call that opens a page is in no page
 	if missing := at.Provider.Features().MissingPage; missing != nil {
-		q.Place.Browser = cmp.Or(q.Place.Browser, host.DefaultBrowser)
-		step := missing(ctx, &host.Job{Tool: at.Tool.Name, Caller: q.Principal.Name, Session: q.Principal.Session,
-			Options: host.Options{Place: q.Place}})
+		q.Place.Browser = cmp.Or(q.Place.Browser, step.DefaultBrowser)
+		step := missing(ctx, &job.Job{Tool: at.Tool.Name, Caller: q.Principal.Name, Session: q.Principal.Session,
+			Options: job.Options{Place: q.Place}})
 		if step != nil {
 			if _, err := p.call(manifest.FlowCall{Tool: step.Tool, Params: step.Params}, step.Choose, nil); err != nil {
 				return nil, err
@@ -173,7 +176,7 @@ func PlanOf(ctx context.Context, catalog *host.Catalog, q PlanQuery) (*Plan, err
 func (p *planner) example(t *manifest.Tool, q PlanQuery) error {
 	if given := string(q.Params); q.Example < 1 || q.Example > len(t.Examples) || given != "" && given != "{}" {
 		return host.Errorf(host.InvalidArgs, "%s has %d examples with parameters of their own: give the number of one, "+
-			"and no parameters", p.plan.Tool, len(t.Examples)).WithSteps(host.DescribeStep(p.plan.Tool, manifest.Tier3))
+			"and no parameters", p.plan.Tool, len(t.Examples)).WithSteps(step.Describe(p.plan.Tool, manifest.Tier3))
 	}
 	e := t.Examples[q.Example-1]
 	for i := range p.plan.Calls { // these open a page; the example refers to its own calls by their numbers

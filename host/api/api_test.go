@@ -19,6 +19,8 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/api"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/internal/foreign"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -33,13 +35,13 @@ type tool struct {
 	files   map[string]string // content by the text of a handed file
 }
 
-func (c tool) run(t *testing.T, params string) (*host.Result, *host.Error) {
+func (c tool) run(t *testing.T, params string) (*job.Result, *host.Error) {
 	t.Helper()
 	def := &manifest.Tool{Name: "do", Params: json.RawMessage(c.schema), Returns: json.RawMessage(c.returns)}
 	if err := json.Unmarshal([]byte(c.binding), &def.HTTP); err != nil {
 		t.Fatal(err)
 	}
-	r := &host.Request{Job: host.Job{Tool: "do", Params: json.RawMessage(params)}, Def: def}
+	r := &host.Request{Job: job.Job{Tool: "do", Params: json.RawMessage(params)}, Def: def}
 	r.Ask = (&call.Functions{HTTP: send, CopySharedFile: func(text, folder string) (string, error) {
 		path := filepath.Join(folder, filepath.Base(text))
 		return path, os.WriteFile(path, []byte(c.files[text]), 0o600)
@@ -53,7 +55,7 @@ func (c tool) run(t *testing.T, params string) (*host.Result, *host.Error) {
 }
 
 // send follows no redirect, as the egress of a host does not where no grant covers it.
-func send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
+func send(ctx context.Context, q *outbound.Request) (*outbound.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, q.Method, q.URL, bytes.NewReader(q.Body))
 	if err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) 
 		return nil, err
 	}
 	defer response.Body.Close()
-	answer := &host.HTTPResponse{Status: response.StatusCode}
+	answer := &outbound.Response{Status: response.StatusCode}
 	for name, values := range response.Header {
 		for _, v := range values {
 			answer.Headers = append(answer.Headers, [2]string{strings.ToLower(name), v})
@@ -111,7 +113,7 @@ func newRecorder(t *testing.T) *recorder {
 func TestRequestsAsFetch(t *testing.T) {
 	_, node := foreign.NodeForTest(t, "../..")
 	const text = "a b&c=d/é~*'()!%+#;,?@[]\"\\😀"
-	const handed = host.SharedFilePrefix + "x/5/plan.txt"
+	const handed = job.SharedFilePrefix + "x/5/plan.txt"
 	encoded := string(must(manifest.Marshal(text)))
 	type row struct{ name, binding, schema, params, js string }
 	rows := []row{

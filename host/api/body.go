@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -129,7 +130,7 @@ func (q *request) content(ctx context.Context, name string, v value) (part, erro
 		p = *p.Items
 	}
 	switch text := v.text(); {
-	case strings.HasPrefix(text, host.SharedFilePrefix) && p.Handed:
+	case strings.HasPrefix(text, job.SharedFilePrefix) && p.Handed:
 		return q.file(ctx, text, p.Media)
 	case p.Encoding == "base64":
 		data, err := base64.StdEncoding.DecodeString(text)
@@ -164,8 +165,8 @@ func (q *request) file(ctx context.Context, text, media string) (part, error) {
 		return part{}, host.Errorf(host.Unavailable, "a file cannot be read: %v", host.WithoutPath(err))
 	}
 	defer os.RemoveAll(folder)
-	argument, _ := manifest.Marshal(host.SharedFileArgument{Text: text, Folder: folder})
-	copied, err := q.Ask(ctx, host.AskSharedFile, argument)
+	argument, _ := manifest.Marshal(job.SharedFileArgument{Text: text, Folder: folder})
+	copied, err := q.Ask(ctx, job.AskSharedFile, argument)
 	if err != nil {
 		return part{}, err
 	}

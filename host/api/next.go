@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/redact"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -38,7 +39,7 @@ var isNext = lazy.Pattern(`(?i);\s*rel\s*=\s*("[^"]*\bnext\b[^"]*"|next\b)`)
 
 // nextPage returns the step that requests the next page, as the Link header or the data says: the same call with other
 // values. It is nil if the tool cannot request that page, or is destructive: no server says what to delete next.
-func (p *response) nextPage(data json.RawMessage) []host.Step {
+func (p *response) nextPage(data json.RawMessage) []step.Step {
 	changed, ok := map[string]json.RawMessage{}, false
 	for _, h := range p.Headers {
 		if h[0] != "link" {
@@ -63,7 +64,7 @@ func (p *response) nextPage(data json.RawMessage) []host.Step {
 	for name, v := range changed {
 		params = jsontext.Set(params, nil, name, v)
 	}
-	return []host.Step{host.CallStep(p.request.plugin.Name+"."+p.request.Def.Name, params)}
+	return []step.Step{step.Call(p.request.plugin.Name+"."+p.request.Def.Name, params)}
 }
 
 // fromURL finds the values of a link to the next page, and reports whether the tool can request it: the link leads to
@@ -93,7 +94,7 @@ func (q *request) fromURL(current, link string, changed map[string]json.RawMessa
 
 // isCredential reports whether the host adds a parameter to the query, with the value of a secret.
 func (q *request) isCredential(wire string) bool {
-	return slices.ContainsFunc(q.Grant.Secrets, func(s host.SecretGrant) bool { return s.Query == wire })
+	return slices.ContainsFunc(q.Grant.Secrets, func(s grant.Secret) bool { return s.Query == wire })
 }
 
 // set sets a parameter to the value of a text of the response, and reports whether that differs from what was given.

@@ -76,7 +76,7 @@ func (q *request) take(rest *[]member, name string) (v value, ok bool) {
 	return v, true
 }
 
-// sentRequest is the argument of [host.AskHTTP].
+// sentRequest is the argument of job.AskHTTP.
 type sentRequest struct {
 	Method  string      `json:"method"`
 	URL     string      `json:"url"`

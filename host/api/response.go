@@ -15,12 +15,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// response is the response of a server, in the form in which [host.AskHTTP] returns it.
+// response is the response of a server, in the form in which [job.AskHTTP] returns it.
 type response struct {
 	Status  int         `json:"status"`
 	Headers [][2]string `json:"headers"`
@@ -72,9 +74,9 @@ func (p *response) read() (kind int, media, text string) {
 }
 
 // result makes the result of a call that succeeded.
-func (p *response) result() (*host.Result, error) {
+func (p *response) result() (*job.Result, error) {
 	if p.Status == http.StatusNoContent || p.request.binding.Method == http.MethodHead || len(p.body) == 0 {
-		return &host.Result{Data: []byte("null")}, nil
+		return &job.Result{Data: []byte("null")}, nil
 	}
 	if limit := p.request.Limits.OutputBytes; limit > 0 && len(p.body) > limit {
 		return nil, host.Errorf(host.LimitExceeded, "the response has %s; the plugin's limit is %s; request less",
@@ -83,37 +85,37 @@ func (p *response) result() (*host.Result, error) {
 	switch kind, media, text := p.read(); kind {
 	case kindJSON:
 		if strings.TrimSpace(text) == "" {
-			return &host.Result{Data: []byte("null")}, nil
+			return &job.Result{Data: []byte("null")}, nil
 		}
 		if _, err := jsontext.Decode([]byte(text), jsontext.Limits{Bytes: len(text)}); err != nil {
 			return nil, host.Errorf(host.InvalidResult, "the response of %s is not JSON, but says %s (%v); it begins with %s",
 				p.request.binding.Method, media, err, quoted(plainText(text), 200))
 		}
-		return &host.Result{Data: []byte(text)}, nil
+		return &job.Result{Data: []byte(text)}, nil
 	case kindText:
-		return &host.Result{Data: jsontext.AppendString(nil, text)}, nil
+		return &job.Result{Data: jsontext.AppendString(nil, text)}, nil
 	default:
 		return p.bytes(media)
 	}
 }
 
 // bytes returns a body that is not a text: as base64 where the tool says so, else as content.
-func (p *response) bytes(media string) (*host.Result, error) {
+func (p *response) bytes(media string) (*job.Result, error) {
 	media = cmp.Or(manifest.CleanLine(media), "application/octet-stream")
 	encoded := base64.StdEncoding.EncodeToString(p.body)
 	var returns struct{ ContentEncoding string }
 	_ = jsontext.Unmarshal(p.request.Def.Returns, &returns)
 	if returns.ContentEncoding == "base64" {
-		return &host.Result{Data: jsontext.AppendString(nil, encoded)}, nil
+		return &job.Result{Data: jsontext.AppendString(nil, encoded)}, nil
 	}
 	uri, _, _ := strings.Cut(p.url, "?")
-	content := host.Content{Type: host.ContentResource, Data: encoded, MIME: media, URI: uri}
+	content := job.Content{Type: job.ContentResource, Data: encoded, MIME: media, URI: uri}
 	switch kind, _, _ := strings.Cut(media, "/"); kind {
 	case "image", "audio":
-		content.Type, content.URI = host.ContentType(kind), ""
+		content.Type, content.URI = job.ContentType(kind), ""
 	}
 	data, err := manifest.Marshal(map[string]any{"mime": media, "bytes": len(p.body)})
-	return &host.Result{Data: data, Content: []host.Content{content}}, err
+	return &job.Result{Data: data, Content: []job.Content{content}}, err
 }
 
 // windows1252 are the characters 0x80 to 0x9F of the character set that servers mean by iso-8859-1.
@@ -191,15 +193,15 @@ func (p *response) failure() *host.Error {
 }
 
 // credentialSteps returns the step that gives the plugin a credential, or a new value for the one that it has.
-func (q *request) credentialSteps() []host.Step {
+func (q *request) credentialSteps() []step.Step {
 	if granted := q.Grant.Secrets; len(granted) > 0 {
 		if granted[0].Login != "" {
-			return []host.Step{host.OperatorStep(host.OpLogin, granted[0].Login)}
+			return []step.Step{step.Operator(step.OpLogin, granted[0].Login)}
 		}
-		return []host.Step{host.OperatorStep(host.OpSecretSet, granted[0].Name)}
+		return []step.Step{step.Operator(step.OpSecretSet, granted[0].Name)}
 	}
 	if asked := q.plugin.Capabilities.Secrets; len(asked) > 0 {
-		return []host.Step{host.OperatorStep(host.OpPolicyGrant, q.plugin.Name, "secret:"+asked[0].Name)}
+		return []step.Step{step.Operator(step.OpPolicyGrant, q.plugin.Name, "secret:"+asked[0].Name)}
 	}
 	return nil
 }

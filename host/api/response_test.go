@@ -13,6 +13,8 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/api"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -155,9 +157,9 @@ func TestNextOfDestructive(t *testing.T) {
 	} {
 		def := &manifest.Tool{Name: "do", Effect: effect, Params: []byte(`{"properties":{"cursor":{"type":"string"}}}`),
 			HTTP: &manifest.Binding{Method: "DELETE", Path: "/a", Query: []manifest.QueryParameter{{Name: "cursor"}}}}
-		r := &host.Request{Job: host.Job{Tool: "do"}, Def: def}
-		r.Ask = (&call.Functions{HTTP: func(context.Context, *host.HTTPRequest) (*host.HTTPResponse, error) {
-			return &host.HTTPResponse{Status: 200, Body: []byte(`{"next_cursor":"c2"}`)}, nil
+		r := &host.Request{Job: job.Job{Tool: "do"}, Def: def}
+		r.Ask = (&call.Functions{HTTP: func(context.Context, *outbound.Request) (*outbound.Response, error) {
+			return &outbound.Response{Status: 200, Body: []byte(`{"next_cursor":"c2"}`)}, nil
 		}}).Ask
 		result, err := api.Run(t.Context(), m, r)
 		if err != nil || len(result.Steps) != steps {
@@ -189,8 +191,8 @@ func TestPathsStay(t *testing.T) {
 func TestRefusedRequest(t *testing.T) {
 	m := &manifest.Manifest{Name: "api", HTTP: &manifest.HTTP{Base: "https://a.test"}}
 	def := &manifest.Tool{Name: "do", HTTP: &manifest.Binding{Method: "GET", Path: "/"}}
-	r := &host.Request{Job: host.Job{Tool: "do"}, Def: def}
-	r.Ask = (&call.Functions{HTTP: func(context.Context, *host.HTTPRequest) (*host.HTTPResponse, error) {
+	r := &host.Request{Job: job.Job{Tool: "do"}, Def: def}
+	r.Ask = (&call.Functions{HTTP: func(context.Context, *outbound.Request) (*outbound.Response, error) {
 		return nil, host.Errorf(host.InvalidArgs, "a header contains a line break")
 	}}).Ask
 	_, err := api.Run(t.Context(), m, r)

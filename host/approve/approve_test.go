@@ -14,20 +14,22 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/approve"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // call is a call that requires an approval.
-func call() *host.Approval {
-	return &host.Approval{ID: host.NewApprovalID(), Kind: host.ApproveCall, Principal: "mcp:claude", Session: "s1",
+func call() *approval.Approval {
+	return &approval.Approval{ID: approval.NewID(), Kind: approval.ForCall, Principal: "mcp:claude", Session: "s1",
 		Key: "user/s1", Tool: "shop.cancel", Effect: "destructive", Reason: "it is destructive", Digest: "sha256:1",
 		Params: json.RawMessage(`{"id":7}`), Exact: json.RawMessage(`{"id":7}`)}
 }
 
 // absent is nobody at hand, who is asked for no time.
-var absent = host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
-	return host.Reply{}, host.NoApproverError("nobody is here")
+var absent = approval.ApproverFunc(func(context.Context, *approval.Approval) (approval.Reply, error) {
+	return approval.Reply{}, approval.NoApproverError("nobody is here")
 })
 
 // newApprover returns an approver with nobody at hand, whose clock is now.
@@ -40,7 +42,7 @@ func newApprover(t *testing.T) (p *approve.Approver, now *atomic.Int64) {
 }
 
 // ask asks for an approval that nobody has to answer at once.
-func ask(t *testing.T, p *approve.Approver, a *host.Approval) host.Reply {
+func ask(t *testing.T, p *approve.Approver, a *approval.Approval) approval.Reply {
 	t.Helper()
 	reply, err := p.Approve(t.Context(), a)
 	if err != nil {
@@ -54,27 +56,28 @@ func TestLaterAnswers(t *testing.T) {
 	const minute = 60
 	for _, tc := range []struct {
 		name   string
-		answer host.ApprovalAnswer
-		again  func(a *host.Approval, now *atomic.Int64) // changes the call that comes after
-		times  int                                       // how many of three calls the answer decides
+		answer approval.Answer
+		again  func(a *approval.Approval, now *atomic.Int64) // changes the call that comes after
+		times  int                                           // how many of three calls the answer decides
 	}{
 		{name: "once", answer: "once", times: 1},
 		{name: "denied once", answer: "deny", times: 1},
 		{name: "always, which the policy knows", answer: "always"},
 		{name: "for the session", answer: "session", times: 3},
-		{"within 15 minutes", "once", func(_ *host.Approval, now *atomic.Int64) { now.Add(15 * minute) }, 1},
-		{"after 15 minutes", "once", func(_ *host.Approval, now *atomic.Int64) { now.Add(15*minute + 1) }, 0},
-		{"other parameters", "once", func(a *host.Approval, _ *atomic.Int64) { a.Exact = []byte(`{"id":8}`) }, 0},
+		{"within 15 minutes", "once", func(_ *approval.Approval, now *atomic.Int64) { now.Add(15 * minute) }, 1},
+		{"after 15 minutes", "once", func(_ *approval.Approval, now *atomic.Int64) { now.Add(15*minute + 1) }, 0},
+		{"other parameters", "once", func(a *approval.Approval, _ *atomic.Int64) { a.Exact = []byte(`{"id":8}`) }, 0},
 		{"other parameters in the session", "session",
-			func(a *host.Approval, _ *atomic.Int64) { a.Exact = []byte(`{"id":8}`) }, 3},
-		{"another build", "session", func(a *host.Approval, _ *atomic.Int64) { a.Digest = "sha256:2" }, 0},
-		{"another tool", "session", func(a *host.Approval, _ *atomic.Int64) { a.Tool = "shop.add" }, 0},
-		{"another caller", "session", func(a *host.Approval, _ *atomic.Int64) { a.Principal = "mcp:other" }, 0},
-		{"another session", "session", func(a *host.Approval, _ *atomic.Int64) { a.Key = "user/s2" }, 0},
+			func(a *approval.Approval, _ *atomic.Int64) { a.Exact = []byte(`{"id":8}`) }, 3},
+		{"another build", "session", func(a *approval.Approval, _ *atomic.Int64) { a.Digest = "sha256:2" }, 0},
+		{"another tool", "session", func(a *approval.Approval, _ *atomic.Int64) { a.Tool = "shop.add" }, 0},
+		{"another caller", "session", func(a *approval.Approval, _ *atomic.Int64) { a.Principal = "mcp:other" }, 0},
+		{"another session", "session", func(a *approval.Approval, _ *atomic.Int64) { a.Key = "user/s2" }, 0},
 		{"a session of the same name of another owner", "once",
-			func(a *host.Approval, _ *atomic.Int64) { a.Key = "token:1/s1" }, 0},
-		{"a right more", "once", func(a *host.Approval, _ *atomic.Int64) { a.Rights = []host.Denial{{Right: "clock"}} }, 0},
-		{"another kind", "once", func(a *host.Approval, _ *atomic.Int64) { a.Kind = host.ApproveRight }, 0},
+			func(a *approval.Approval, _ *atomic.Int64) { a.Key = "token:1/s1" }, 0},
+		{"a right more", "once",
+			func(a *approval.Approval, _ *atomic.Int64) { a.Rights = []grant.Denial{{Right: "clock"}} }, 0},
+		{"another kind", "once", func(a *approval.Approval, _ *atomic.Int64) { a.Kind = approval.ForRight }, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, now := newApprover(t)
@@ -82,7 +85,7 @@ func TestLaterAnswers(t *testing.T) {
 			if reply := ask(t, p, first); reply.Answer != "" || reply.Nobody != "nobody is here" {
 				t.Fatalf("the first call got %+v", reply)
 			}
-			given := host.Reply{Answer: tc.answer, By: host.ByTerminal, Word: "a\x1b[31m\nword"}
+			given := approval.Reply{Answer: tc.answer, By: approval.ByTerminal, Word: "a\x1b[31m\nword"}
 			answered, err := p.Store.Answer(first.ID, given)
 			if err != nil || answered.Answered.Word != manifest.CleanLine(given.Word) {
 				t.Fatalf("%+v %v", answered, err)
@@ -93,7 +96,7 @@ func TestLaterAnswers(t *testing.T) {
 				if tc.again != nil {
 					tc.again(again, now)
 				}
-				if reply := ask(t, p, again); reply.Answer == tc.answer && reply.By == host.ByTerminal {
+				if reply := ask(t, p, again); reply.Answer == tc.answer && reply.By == approval.ByTerminal {
 					decided++
 				} else if reply.Answer != "" {
 					t.Errorf("got %+v", reply)
@@ -108,46 +111,46 @@ func TestLaterAnswers(t *testing.T) {
 
 // TestAnswer checks which answers are accepted.
 func TestAnswer(t *testing.T) {
-	right := func(rights ...string) *host.Approval {
+	right := func(rights ...string) *approval.Approval {
 		a := call()
-		a.Kind = host.ApproveRight
+		a.Kind = approval.ForRight
 		for _, r := range rights {
-			a.Rights = append(a.Rights, host.Denial{Right: r})
+			a.Rights = append(a.Rights, grant.Denial{Right: r})
 		}
 		return a
 	}
-	change := &host.Approval{ID: host.NewApprovalID(), Kind: host.ApproveChange, Principal: "cli", Tool: "policy grant"}
+	change := &approval.Approval{ID: approval.NewID(), Kind: approval.ForChange, Principal: "cli", Tool: "policy grant"}
 	noSession := call()
 	noSession.Session = ""
-	once := func(by string) host.Reply { return host.Reply{Answer: host.AnswerOnce, By: by} }
+	once := func(by string) approval.Reply { return approval.Reply{Answer: approval.Once, By: by} }
 	for _, tc := range []struct {
 		name  string
-		about *host.Approval
-		reply host.Reply
+		about *approval.Approval
+		reply approval.Reply
 		code  host.Code
 	}{
-		{"a call", call(), once(host.ByTerminal), host.OK},
-		{"a call by the client", call(), once(host.ByMCP), host.OK},
-		{"a right", right("clock"), once(host.ByTerminal), host.OK},
-		{"a right by the client", right("clock"), once(host.ByMCP), host.Denied},
-		{"a right denied by the client", right("clock"), host.Reply{Answer: host.AnswerDeny, By: host.ByMCP}, host.OK},
-		{"a change by the client", change, once(host.ByMCP), host.Denied},
-		{"always by the client", call(), host.Reply{Answer: host.AnswerAlways, By: host.ByMCP}, host.Denied},
-		{"without a folder", right("fs:ro:PATH=/data"), once(host.ByTerminal), host.InvalidArgs},
-		{"with a folder", right("fs:ro:PATH=/data"), host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal,
+		{"a call", call(), once(approval.ByTerminal), host.OK},
+		{"a call by the client", call(), once(approval.ByMCP), host.OK},
+		{"a right", right("clock"), once(approval.ByTerminal), host.OK},
+		{"a right by the client", right("clock"), once(approval.ByMCP), host.Denied},
+		{"a right denied by the client", right("clock"), approval.Reply{Answer: approval.Deny, By: approval.ByMCP}, host.OK},
+		{"a change by the client", change, once(approval.ByMCP), host.Denied},
+		{"always by the client", call(), approval.Reply{Answer: approval.Always, By: approval.ByMCP}, host.Denied},
+		{"without a folder", right("fs:ro:PATH=/data"), once(approval.ByTerminal), host.InvalidArgs},
+		{"with a folder", right("fs:ro:PATH=/data"), approval.Reply{Answer: approval.Once, By: approval.ByTerminal,
 			Rights: []string{"fs:ro:/srv=/data"}}, host.OK},
-		{"denied without a folder", right("fs:ro:PATH=/data"), host.Reply{Answer: host.AnswerDeny}, host.OK},
-		{"without a session", noSession, host.Reply{Answer: host.AnswerSession}, host.InvalidArgs},
-		{"a change for a session", change, host.Reply{Answer: host.AnswerSession}, host.InvalidArgs},
-		{"no answer", call(), host.Reply{}, host.InvalidArgs},
-		{"another word", call(), host.Reply{Answer: "maybe"}, host.InvalidArgs},
+		{"denied without a folder", right("fs:ro:PATH=/data"), approval.Reply{Answer: approval.Deny}, host.OK},
+		{"without a session", noSession, approval.Reply{Answer: approval.Session}, host.InvalidArgs},
+		{"a change for a session", change, approval.Reply{Answer: approval.Session}, host.InvalidArgs},
+		{"no answer", call(), approval.Reply{}, host.InvalidArgs},
+		{"another word", call(), approval.Reply{Answer: "maybe"}, host.InvalidArgs},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, _ := newApprover(t)
 			ask(t, p, tc.about)
 			_, err := p.Store.Answer(tc.about.ID, tc.reply)
 			a, found := p.Store.Find(tc.about.ID)
-			isOpen := found == nil && a.State == host.ApprovalOpen
+			isOpen := found == nil && a.State == approval.Open
 			if tc.code == host.OK && (err != nil || isOpen) || tc.code != host.OK && (!errors.Is(err, tc.code) || !isOpen) {
 				t.Errorf("%v; it is %s", err, a.State)
 			}
@@ -161,10 +164,10 @@ func TestExpiry(t *testing.T) {
 	first := call()
 	ask(t, p, first)
 	now.Add(24*3600 + 1)
-	if a, err := p.Store.Find(first.ID); err != nil || a.State != host.ApprovalExpired {
+	if a, err := p.Store.Find(first.ID); err != nil || a.State != approval.Expired {
 		t.Errorf("%+v %v", a, err)
 	}
-	if _, err := p.Store.Answer(first.ID, host.Reply{Answer: host.AnswerOnce}); !errors.Is(err, host.Denied) ||
+	if _, err := p.Store.Answer(first.ID, approval.Reply{Answer: approval.Once}); !errors.Is(err, host.Denied) ||
 		!strings.Contains(err.Error(), "has expired") {
 		t.Error(err)
 	}
@@ -185,17 +188,17 @@ func TestEndSession(t *testing.T) {
 	p, _ := newApprover(t)
 	open, other, lasting := call(), call(), call()
 	open.Exact, other.Session, other.Key, lasting.Tool = []byte("{}"), "s2", "user/s2", "shop.add"
-	for _, a := range []*host.Approval{open, other, lasting} {
+	for _, a := range []*approval.Approval{open, other, lasting} {
 		ask(t, p, a)
 	}
-	if _, err := p.Store.Answer(lasting.ID, host.Reply{Answer: host.AnswerSession}); err != nil {
+	if _, err := p.Store.Answer(lasting.ID, approval.Reply{Answer: approval.Session}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Store.EndSession("s1"); err != nil {
 		t.Fatal(err)
 	}
-	for a, state := range map[*host.Approval]host.ApprovalState{open: host.ApprovalExpired, lasting: host.ApprovalExpired,
-		other: host.ApprovalOpen} {
+	for a, state := range map[*approval.Approval]approval.State{open: approval.Expired, lasting: approval.Expired,
+		other: approval.Open} {
 		if now, err := p.Store.Find(a.ID); err != nil || now.State != state {
 			t.Errorf("%s is %s, expected %s: %v", a.Tool, now.State, state, err)
 		}
@@ -239,7 +242,7 @@ func TestHostileTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.Params, a.Exact, a.Reason = long, long, "a\x1b]0;title\x07\u202e"+strings.Repeat("y", 1<<20)
-	a.Rights = []host.Denial{{Right: "clock", Why: strings.Repeat("z\x1b", 1<<20)}}
+	a.Rights = []grant.Denial{{Right: "clock", Why: strings.Repeat("z\x1b", 1<<20)}}
 	ask(t, p, a)
 	kept, err := p.Store.Find(a.ID)
 	if err != nil {
@@ -264,11 +267,11 @@ func TestHostileTexts(t *testing.T) {
 // and uses it one time; no other call does.
 func TestRightsAfterwards(t *testing.T) {
 	p, now := newApprover(t)
-	right := func(exact string, rights ...string) *host.Approval {
+	right := func(exact string, rights ...string) *approval.Approval {
 		a := call()
-		a.Kind, a.Exact = host.ApproveRight, json.RawMessage(exact)
+		a.Kind, a.Exact = approval.ForRight, json.RawMessage(exact)
 		for _, r := range rights {
-			a.Rights = append(a.Rights, host.Denial{Right: r})
+			a.Rights = append(a.Rights, grant.Denial{Right: r})
 		}
 		return a
 	}
@@ -291,7 +294,7 @@ func TestRightsAfterwards(t *testing.T) {
 	if got := known("1"); got != "" {
 		t.Errorf("an open approval has the answer %s", got)
 	}
-	if _, err := p.Store.Answer(first.ID, host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}); err != nil {
+	if _, err := p.Store.Answer(first.ID, approval.Reply{Answer: approval.Once, By: approval.ByTerminal}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]string{{"2", ""}, {"1", "once[{clock } {random }]"}, {"1", ""}} {
@@ -303,7 +306,7 @@ func TestRightsAfterwards(t *testing.T) {
 	if err := p.Open(third); err != nil {
 		t.Fatal(err)
 	}
-	_, err := p.Store.Answer(third.ID, host.Reply{Answer: host.AnswerSession, By: host.ByTerminal})
+	_, err := p.Store.Answer(third.ID, approval.Reply{Answer: approval.Session, By: approval.ByTerminal})
 	if got := known("3"); err != nil || got != "session[{clock }]" {
 		t.Errorf("another call of the session knows %s, %v", got, err)
 	}
@@ -325,11 +328,11 @@ func TestFirstAnswerCounts(t *testing.T) {
 	for i := range 16 {
 		all.Go(func() {
 			other := &approve.Store{Dir: p.Store.Dir, Now: p.Store.Now}
-			answer := host.AnswerOnce
+			answer := approval.Once
 			if i%2 == 0 {
-				answer = host.AnswerDeny
+				answer = approval.Deny
 			}
-			if _, err := other.Answer(a.ID, host.Reply{Answer: answer, By: host.ByTerminal}); err == nil {
+			if _, err := other.Answer(a.ID, approval.Reply{Answer: answer, By: approval.ByTerminal}); err == nil {
 				counted.Add(1)
 			} else if !errors.Is(err, host.AlreadyExists) {
 				t.Error(err)
@@ -347,14 +350,14 @@ func TestFirstAnswerCounts(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	p, _ := newApprover(t)
 	asked, left := make(chan string, 4), make(chan string, 4)
-	p.AtHand = host.ApproverFunc(func(ctx context.Context, a *host.Approval) (host.Reply, error) {
+	p.AtHand = approval.ApproverFunc(func(ctx context.Context, a *approval.Approval) (approval.Reply, error) {
 		asked <- a.ID
 		<-ctx.Done()
 		left <- a.ID
-		return host.Reply{}, host.NoApproverError("the question was closed")
+		return approval.Reply{}, approval.NoApproverError("the question was closed")
 	})
-	p.Patience = func(context.Context, *host.Approval) time.Duration { return time.Minute }
-	replies := make(chan host.Reply, 2)
+	p.Patience = func(context.Context, *approval.Approval) time.Duration { return time.Minute }
+	replies := make(chan approval.Reply, 2)
 	for range 2 {
 		go func() {
 			reply, err := p.Approve(context.WithoutCancel(t.Context()), call())
@@ -368,8 +371,8 @@ func TestWaiting(t *testing.T) {
 	if other := <-asked; other != first {
 		t.Errorf("the same call is about %s and %s", first, other)
 	}
-	answer := func(id string, answer host.ApprovalAnswer, questions int) {
-		if _, err := p.Store.Answer(id, host.Reply{Answer: answer, By: host.ByTerminal}); err != nil {
+	answer := func(id string, answer approval.Answer, questions int) {
+		if _, err := p.Store.Answer(id, approval.Reply{Answer: answer, By: approval.ByTerminal}); err != nil {
 			t.Error(err)
 		}
 		for range questions {
@@ -378,26 +381,26 @@ func TestWaiting(t *testing.T) {
 			}
 		}
 	}
-	answer(first, host.AnswerOnce, 2)
-	if reply := <-replies; reply.Answer != host.AnswerOnce {
+	answer(first, approval.Once, 2)
+	if reply := <-replies; reply.Answer != approval.Once {
 		t.Errorf("got %+v", reply)
 	}
 	second := <-asked // the other call asks again: what is allowed once lets one call run
 	if second == first {
 		t.Error("an answer was used twice")
 	}
-	answer(second, host.AnswerDeny, 1)
-	if reply := <-replies; reply.Answer != host.AnswerDeny {
+	answer(second, approval.Deny, 1)
+	if reply := <-replies; reply.Answer != approval.Deny {
 		t.Errorf("got %+v", reply)
 	}
 
-	p.Patience = func(context.Context, *host.Approval) time.Duration { return time.Millisecond }
+	p.Patience = func(context.Context, *approval.Approval) time.Duration { return time.Millisecond }
 	if reply := ask(t, p, call()); reply.Answer != "" || reply.Nobody != "nobody answered within 1ms" {
 		t.Errorf("got %+v", reply)
 	}
 	third := <-asked
-	answer(third, host.AnswerOnce, 1) // the question outlives the call
-	if reply := ask(t, p, call()); reply.Answer != host.AnswerOnce {
+	answer(third, approval.Once, 1) // the question outlives the call
+	if reply := ask(t, p, call()); reply.Answer != approval.Once {
 		t.Errorf("the call made again got %+v", reply)
 	}
 }
@@ -407,11 +410,11 @@ func TestInterrupted(t *testing.T) {
 	p, _ := newApprover(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	closed := false
-	p.AtHand = host.ApproverFunc(func(ctx context.Context, _ *host.Approval) (host.Reply, error) {
+	p.AtHand = approval.ApproverFunc(func(ctx context.Context, _ *approval.Approval) (approval.Reply, error) {
 		cancel()
 		<-ctx.Done()
 		closed = true
-		return host.Reply{}, ctx.Err()
+		return approval.Reply{}, ctx.Err()
 	})
 	if _, err := p.Approve(ctx, call()); !errors.Is(err, context.Canceled) || !closed {
 		t.Errorf("%v, the question was closed: %t", err, closed)
@@ -429,10 +432,10 @@ func TestBrokenFolder(t *testing.T) {
 	if _, err := p.Approve(t.Context(), call()); !errors.Is(err, host.Unavailable) {
 		t.Error(err)
 	}
-	p.AtHand = host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
-		return host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}, nil
+	p.AtHand = approval.ApproverFunc(func(context.Context, *approval.Approval) (approval.Reply, error) {
+		return approval.Reply{Answer: approval.Once, By: approval.ByTerminal}, nil
 	})
-	if reply := ask(t, p, call()); reply.Answer != host.AnswerOnce {
+	if reply := ask(t, p, call()); reply.Answer != approval.Once {
 		t.Errorf("got %+v", reply)
 	}
 }

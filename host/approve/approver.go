@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 )
 
 // Approver asks all who may answer an approval at once: the person at hand, and whoever sees it in the store. The first
-// answer counts. It implements [host.Approver] and is safe for concurrent use.
+// answer counts. It implements [approval.Approver] and is safe for concurrent use.
 type Approver struct {
 	Store *Store
 	// AtHand asks the person at hand: at the terminal, or at the client of MCP.
-	AtHand host.Approver
+	AtHand approval.Approver
 	// Patience returns how long a call waits for an answer; zero, or a nil Patience, means as long as the person at hand
 	// is asked.
-	Patience func(context.Context, *host.Approval) time.Duration
+	Patience func(context.Context, *approval.Approval) time.Duration
 	// Closing, once closed, ends the waiting of all calls as if their time were over. Their approvals stay open.
 	Closing <-chan struct{}
 }
@@ -26,15 +27,15 @@ type Approver struct {
 // lookEvery is the time between two looks at an open approval.
 const lookEvery = 100 * time.Millisecond
 
-// Approve implements [host.Approver]. A known answer decides at once. Otherwise the approval is open, and the first
+// Approve implements [approval.Approver]. A known answer decides at once. Otherwise the approval is open, and the first
 // answer is the reply. If none comes in time, the reply has no answer.
-func (p *Approver) Approve(ctx context.Context, a *host.Approval) (host.Reply, error) {
+func (p *Approver) Approve(ctx context.Context, a *approval.Approval) (approval.Reply, error) {
 	for {
 		known, err := p.Store.begin(a)
 		if errors.Is(err, host.Unavailable) { // the person at hand can answer all the same
 			reply, asking := p.AtHand.Approve(ctx, a)
-			if _, isNobody := errors.AsType[host.NoApproverError](asking); isNobody {
-				return host.Reply{}, err
+			if _, isNobody := errors.AsType[approval.NoApproverError](asking); isNobody {
+				return approval.Reply{}, err
 			}
 			return reply, asking
 		}
@@ -42,30 +43,30 @@ func (p *Approver) Approve(ctx context.Context, a *host.Approval) (host.Reply, e
 			return known, err
 		}
 		reply, err := p.await(ctx, a)
-		if err != nil || reply.Answer == "" || reply.Answer == host.AnswerAlways {
+		if err != nil || reply.Answer == "" || reply.Answer == approval.Always {
 			return reply, err
 		}
 		// One of the waiting calls takes what is allowed once; the others ask for approval again.
 	}
 }
 
-// Open implements [host.ApprovalKeeper].
-func (p *Approver) Open(a *host.Approval) error {
+// Open implements [approval.Keeper].
+func (p *Approver) Open(a *approval.Approval) error {
 	_, err := p.Store.begin(a)
 	return err
 }
 
-// Known implements [host.ApprovalKeeper]. Without an answer it takes no lock.
-func (p *Approver) Known(a *host.Approval) (host.Reply, error) {
+// Known implements [approval.Keeper]. Without an answer it takes no lock.
+func (p *Approver) Known(a *approval.Approval) (approval.Reply, error) {
 	all, err := p.Store.read()
 	if other, reply := p.Store.same(all, a); other == nil || reply.Answer == "" {
-		return host.Reply{}, err
+		return approval.Reply{}, err
 	}
 	return p.Store.begin(a)
 }
 
 // await waits until an open approval is answered. Without an answer in time the reply says why.
-func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, error) {
+func (p *Approver) await(ctx context.Context, a *approval.Approval) (approval.Reply, error) {
 	var wait time.Duration
 	var over <-chan time.Time
 	if p.Patience != nil {
@@ -84,25 +85,25 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 			asked = nil
 		case <-answered:
 		case <-over:
-			return host.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody answered within %s", wait))}, nil
+			return approval.Reply{Nobody: cmp.Or(nobody, fmt.Sprintf("nobody answered within %s", wait))}, nil
 		case <-p.Closing:
-			return host.Reply{Nobody: "the service shuts down before anybody answered"}, nil
+			return approval.Reply{Nobody: "the service shuts down before anybody answered"}, nil
 		case <-ctx.Done():
-			return host.Reply{}, context.Cause(ctx)
+			return approval.Reply{}, context.Cause(ctx)
 		}
 		now := p.Store.readOne(a.ID)
-		reason, isNobody := errors.AsType[host.NoApproverError](ended)
+		reason, isNobody := errors.AsType[approval.NoApproverError](ended)
 		switch {
-		case now == nil || now.State == host.ApprovalExpired:
-			return host.Reply{Nobody: "nobody answered in time"}, nil
-		case now.State != host.ApprovalOpen:
+		case now == nil || now.State == approval.Expired:
+			return approval.Reply{Nobody: "nobody answered in time"}, nil
+		case now.State != approval.Open:
 			return *now.Answered, nil
 		case isNobody && wait == 0:
-			return host.Reply{Nobody: reason.Error()}, nil
+			return approval.Reply{Nobody: reason.Error()}, nil
 		case isNobody:
 			nobody = reason.Error()
 		case ended != nil:
-			return host.Reply{}, ended
+			return approval.Reply{}, ended
 		}
 	}
 }
@@ -110,7 +111,7 @@ func (p *Approver) await(ctx context.Context, a *host.Approval) (host.Reply, err
 // ask asks the person at hand about an open approval and stores the answer. asked receives the error of that, or nil.
 // answered is closed once the approval is no longer open, which also ends the question. leave must be called when the
 // call no longer waits. If wait is 0, it ends the question; otherwise the person may answer after the call is over.
-func (p *Approver) ask(ctx context.Context, a *host.Approval, wait time.Duration) (asked <-chan error,
+func (p *Approver) ask(ctx context.Context, a *approval.Approval, wait time.Duration) (asked <-chan error,
 	answered <-chan struct{}, leave func()) {
 	if wait > 0 {
 		ctx = context.WithoutCancel(ctx)
@@ -148,7 +149,7 @@ func (p *Approver) endWhenAnswered(ctx context.Context, end func(), id string) {
 		select {
 		case <-ctx.Done():
 		case <-look.C:
-			if now := p.Store.readOne(id); now == nil || now.State != host.ApprovalOpen {
+			if now := p.Store.readOne(id); now == nil || now.State != approval.Open {
 				end()
 			}
 		}

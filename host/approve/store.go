@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -51,33 +54,33 @@ type Store struct {
 
 // stored is the file of an approval.
 type stored struct {
-	host.Approval
+	approval.Approval
 	Subject string     `json:"subject"` // digest of what an answer "session" is valid for
 	Request string     `json:"request"` // digest of what any other answer is valid for
 	Served  *time.Time `json:"served,omitempty"`
 }
 
 // List returns all approvals, the oldest first.
-func (s *Store) List() ([]host.Approval, error) {
+func (s *Store) List() ([]approval.Approval, error) {
 	all, err := s.read()
-	return lists.Map(all, func(a *stored) host.Approval { return a.Approval }), err
+	return lists.Map(all, func(a *stored) approval.Approval { return a.Approval }), err
 }
 
 // CountOpen returns how many approvals are open.
 func (s *Store) CountOpen() int {
 	all, _ := s.read()
-	return len(lists.Filter(all, func(a *stored) bool { return a.State == host.ApprovalOpen }))
+	return len(lists.Filter(all, func(a *stored) bool { return a.State == approval.Open }))
 }
 
 // Find returns the approval with an id, or the only one whose id begins with a text. The error is not_found.
-func (s *Store) Find(id string) (host.Approval, error) {
+func (s *Store) Find(id string) (approval.Approval, error) {
 	all, err := s.read()
 	if err != nil {
-		return host.Approval{}, err
+		return approval.Approval{}, err
 	}
 	a, err := find(all, id)
 	if err != nil {
-		return host.Approval{}, err
+		return approval.Approval{}, err
 	}
 	return a.Approval, nil
 }
@@ -90,40 +93,40 @@ func find(all []*stored, id string) (found *stored, err error) {
 		case !strings.HasPrefix(a.ID, id) || id == "":
 		case found != nil:
 			return nil, host.Errorf(host.NotFound, "%s is the beginning of several approval ids; give more of the id",
-				host.Printable(id)).WithSteps(host.OperatorStep(host.OpApprovalsList))
+				host.Printable(id)).WithSteps(step.Operator(step.OpApprovalsList))
 		default:
 			found = a
 		}
 	}
 	if found == nil {
 		return nil, host.Errorf(host.NotFound, "no approval has the id %s", host.Printable(id)).
-			WithSteps(host.OperatorStep(host.OpApprovalsList))
+			WithSteps(step.Operator(step.OpApprovalsList))
 	}
 	return found, nil
 }
 
 // Answer records the first answer to an open approval, and returns the approval. The error is already_exists if it has
 // been answered, denied if it has expired or the answer does not suit it, or not_found.
-func (s *Store) Answer(id string, r host.Reply) (host.Approval, error) {
-	var answered host.Approval
+func (s *Store) Answer(id string, r approval.Reply) (approval.Approval, error) {
+	var answered approval.Approval
 	err := s.exclusive(func(all []*stored) error {
 		a, err := find(all, id)
 		if err != nil {
 			return err
 		}
 		switch {
-		case a.State == host.ApprovalExpired:
+		case a.State == approval.Expired:
 			return host.Errorf(host.Denied, "approval %s has expired; the caller has to ask again", a.ID)
-		case a.State != host.ApprovalOpen:
+		case a.State != approval.Open:
 			return host.Errorf(host.AlreadyExists, "approval %s has been answered: %s, by %s", a.ID, a.Answered.Answer,
 				a.Answered.By)
 		}
 		if err := Suits(&a.Approval, r); err != nil {
 			return err
 		}
-		a.State = host.ApprovalAllowed
-		if r.Answer == host.AnswerDeny {
-			a.State = host.ApprovalDenied
+		a.State = approval.Allowed
+		if r.Answer == approval.Deny {
+			a.State = approval.Denied
 		}
 		r.Word, r.Time = manifest.Clip(manifest.CleanLine(r.Word), maxWord), s.now()
 		a.Answered = &r
@@ -134,34 +137,34 @@ func (s *Store) Answer(id string, r host.Reply) (host.Approval, error) {
 }
 
 // Suits returns an error that says why an approval cannot be answered so, or nil.
-func Suits(a *host.Approval, r host.Reply) error {
+func Suits(a *approval.Approval, r approval.Reply) error {
 	refused := func(code host.Code, why string) error {
 		return host.Errorf(code, "approval %s cannot be answered with %s: %s", a.ID, r.Answer, why)
 	}
-	isMCP := r.By == host.ByMCP
+	isMCP := r.By == approval.ByMCP
 	switch {
-	case !slices.Contains([]host.ApprovalAnswer{host.AnswerDeny, host.AnswerOnce, host.AnswerSession, host.AnswerAlways},
+	case !slices.Contains([]approval.Answer{approval.Deny, approval.Once, approval.Session, approval.Always},
 		r.Answer):
 		return refused(host.InvalidArgs, "expected deny, once, session or always")
-	case r.Answer == host.AnswerDeny:
-	case isMCP && (a.Kind != host.ApproveCall || r.Answer == host.AnswerAlways):
+	case r.Answer == approval.Deny:
+	case isMCP && (a.Kind != approval.ForCall || r.Answer == approval.Always):
 		return refused(host.Denied, "an MCP client can only confirm calls, and not with always")
-	case r.Answer == host.AnswerSession && a.Kind == host.ApproveChange:
+	case r.Answer == approval.Session && a.Kind == approval.ForChange:
 		return refused(host.InvalidArgs, "a change can only be allowed once")
-	case r.Answer == host.AnswerSession && a.Session == "":
+	case r.Answer == approval.Session && a.Session == "":
 		return refused(host.InvalidArgs, "the call belongs to no session")
-	case a.Kind == host.ApproveRight && slices.ContainsFunc(RightsOf(a, r), lacksFolder):
+	case a.Kind == approval.ForRight && slices.ContainsFunc(RightsOf(a, r), lacksFolder):
 		return refused(host.InvalidArgs, "a folder has to be chosen for "+strings.Join(RightsOf(a, r), ", "))
 	}
 	return nil
 }
 
 // RightsOf returns the rights that a reply allows.
-func RightsOf(a *host.Approval, r host.Reply) []string {
+func RightsOf(a *approval.Approval, r approval.Reply) []string {
 	if r.Rights != nil {
 		return r.Rights
 	}
-	return lists.Map(a.Rights, func(right host.Denial) string { return right.Right })
+	return lists.Map(a.Rights, func(right grant.Denial) string { return right.Right })
 }
 
 // lacksFolder reports whether a right still has PATH for a folder that a person chooses.
@@ -174,11 +177,11 @@ func (s *Store) EndSession(session string) error {
 	}
 	return s.exclusive(func(all []*stored) error {
 		for _, a := range all {
-			lasts := a.State == host.ApprovalAllowed && a.Answered.Answer == host.AnswerSession
-			if a.Session != session || a.State != host.ApprovalOpen && !lasts {
+			lasts := a.State == approval.Allowed && a.Answered.Answer == approval.Session
+			if a.Session != session || a.State != approval.Open && !lasts {
 				continue
 			}
-			a.State, a.Expires = host.ApprovalExpired, s.now()
+			a.State, a.Expires = approval.Expired, s.now()
 			if err := s.write(a); err != nil {
 				return err
 			}
@@ -190,12 +193,12 @@ func (s *Store) EndSession(session string) error {
 // begin returns the known answer to an approval, and counts it as used. Without an answer the approval is open
 // afterwards: a gets its times, or the id and times of an equal approval that is open already. The error is busy if
 // the caller has too many open approvals.
-func (s *Store) begin(a *host.Approval) (host.Reply, error) {
-	var known host.Reply
+func (s *Store) begin(a *approval.Approval) (approval.Reply, error) {
+	var known approval.Reply
 	err := s.exclusive(func(all []*stored) error {
 		if other, reply := s.same(all, a); other != nil {
 			a.ID, a.Asked, a.Expires, a.State, known = other.ID, other.Asked, other.Expires, other.State, reply
-			if reply.Answer != "" && reply.Answer != host.AnswerSession {
+			if reply.Answer != "" && reply.Answer != approval.Session {
 				now := s.now()
 				other.Served = &now
 				return s.write(other)
@@ -204,7 +207,7 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 		}
 		open, ofCaller := 0, 0
 		for _, other := range all {
-			if other.State == host.ApprovalOpen {
+			if other.State == approval.Open {
 				open++
 				if other.Principal == a.Principal {
 					ofCaller++
@@ -213,13 +216,13 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 		}
 		if ofCaller >= maxOpen || open >= maxAll {
 			return host.Errorf(host.Busy, "%s already has %d open approvals, of %d in all; a person has to answer some first",
-				manifest.CleanLine(a.Principal), ofCaller, open).WithSteps(host.OperatorStep(host.OpApprovalsList))
+				manifest.CleanLine(a.Principal), ofCaller, open).WithSteps(step.Operator(step.OpApprovalsList))
 		}
 		if slices.ContainsFunc(all, func(other *stored) bool { return other.ID == a.ID }) {
-			a.ID = host.NewApprovalID() // another call has used the approval with its id
+			a.ID = approval.NewID() // another call has used the approval with its id
 		}
 		now := s.now().UTC().Truncate(time.Millisecond)
-		a.Asked, a.Expires, a.State = now, now.Add(openFor), host.ApprovalOpen
+		a.Asked, a.Expires, a.State = now, now.Add(openFor), approval.Open
 		subject := subjectOf(a)
 		return s.write(&stored{Approval: bounded(a), Subject: subject, Request: digest(subject, string(a.Exact))})
 	})
@@ -228,7 +231,7 @@ func (s *Store) begin(a *host.Approval) (host.Reply, error) {
 
 // same returns the stored approval that is equal to a, if it is open or its answer is still valid, with the answer. If
 // a names no rights, any rights are equal, and a gets the rights of the stored approval.
-func (s *Store) same(all []*stored, a *host.Approval) (*stored, host.Reply) {
+func (s *Store) same(all []*stored, a *approval.Approval) (*stored, approval.Reply) {
 	for _, other := range slices.Backward(all) {
 		probe := *a
 		if a.Rights == nil {
@@ -243,18 +246,18 @@ func (s *Store) same(all []*stored, a *host.Approval) (*stored, host.Reply) {
 			return other, reply
 		}
 	}
-	return nil, host.Reply{}
+	return nil, approval.Reply{}
 }
 
 // validFor returns the answer to an approval, if it has one, and whether the approval is about a request and can still
 // decide it.
-func (s *Store) validFor(a *stored, request string) (reply host.Reply, valid bool) {
+func (s *Store) validFor(a *stored, request string) (reply approval.Reply, valid bool) {
 	switch {
-	case a.State == host.ApprovalOpen:
+	case a.State == approval.Open:
 		return reply, a.Request == request
-	case a.State == host.ApprovalExpired, a.Answered.Answer == host.AnswerAlways: // the policy knows these answers
+	case a.State == approval.Expired, a.Answered.Answer == approval.Always: // the policy knows these answers
 		return reply, false
-	case a.Answered.Answer == host.AnswerSession:
+	case a.Answered.Answer == approval.Session:
 		return *a.Answered, true
 	}
 	return *a.Answered, a.Request == request && a.Served == nil && s.now().Sub(a.Answered.Time) <= countsFor
@@ -262,7 +265,7 @@ func (s *Store) validFor(a *stored, request string) (reply host.Reply, valid boo
 
 // subjectOf identifies what an answer for a session is valid for: the kind, the tool in its present build, the caller
 // and the session, and the rights.
-func subjectOf(a *host.Approval) string {
+func subjectOf(a *approval.Approval) string {
 	parts := []string{string(a.Kind), a.Principal, a.Key, a.Tool, a.Digest}
 	for _, r := range a.Rights {
 		parts = append(parts, r.Right)
@@ -279,11 +282,11 @@ func digest(parts ...string) string {
 }
 
 // bounded returns an approval as it is kept: texts are cleaned and long ones are cut.
-func bounded(a *host.Approval) host.Approval {
+func bounded(a *approval.Approval) approval.Approval {
 	kept := *a
 	kept.Reason = manifest.Clip(manifest.Clean(a.Reason), maxReason)
-	kept.Rights = lists.Map(a.Rights, func(r host.Denial) host.Denial {
-		return host.Denial{Right: manifest.CleanLine(r.Right), Why: manifest.Clip(manifest.CleanLine(r.Why), maxWhy)}
+	kept.Rights = lists.Map(a.Rights, func(r grant.Denial) grant.Denial {
+		return grant.Denial{Right: manifest.CleanLine(r.Right), Why: manifest.Clip(manifest.CleanLine(r.Why), maxWhy)}
 	})
 	kept.Params = a.ShortParams(maxParams)
 	return kept
@@ -308,10 +311,10 @@ func (s *Store) exclusive(do func([]*stored) error) error {
 	}
 	all = slices.DeleteFunc(all, func(a *stored) bool {
 		ended := a.Expires
-		if a.Answered != nil && a.State != host.ApprovalExpired {
+		if a.Answered != nil && a.State != approval.Expired {
 			ended = a.Answered.Time
 		}
-		isOver := a.State != host.ApprovalOpen && s.now().Sub(ended) > keptFor
+		isOver := a.State != approval.Open && s.now().Sub(ended) > keptFor
 		return isOver && os.Remove(s.path(a.ID)) == nil
 	})
 	return do(all)
@@ -340,11 +343,11 @@ func (s *Store) readOne(id string) *stored {
 	data, err := protect.Read(s.path(id), maxFile)
 	a := &stored{}
 	if err != nil || json.Unmarshal(data, a) != nil || a.ID != id ||
-		a.State != host.ApprovalOpen && a.State != host.ApprovalExpired && a.Answered == nil {
+		a.State != approval.Open && a.State != approval.Expired && a.Answered == nil {
 		return nil
 	}
-	if a.State == host.ApprovalOpen && s.now().After(a.Expires) {
-		a.State = host.ApprovalExpired
+	if a.State == approval.Open && s.now().After(a.Expires) {
+		a.State = approval.Expired
 	}
 	return a
 }

@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/redact"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -25,13 +28,13 @@ type activity struct {
 
 	mu      sync.Mutex
 	uses    []string
-	dropped int           // uses beyond maxUses
-	denials []string      // for the record: the rights
-	login   *host.Error   // the error of a secret that requires a login by a person
-	denied  []host.Denial // for the answer
-	failed  []innerError  // the last calls of the plugin that failed
-	cpu     time.Duration // CPU time of the guest
-	peak    int64         // peak size of the guest's memory in bytes
+	dropped int            // uses beyond maxUses
+	denials []string       // for the record: the rights
+	login   *host.Error    // the error of a secret that requires a login by a person
+	denied  []grant.Denial // for the answer
+	failed  []innerError   // the last calls of the plugin that failed
+	cpu     time.Duration  // CPU time of the guest
+	peak    int64          // peak size of the guest's memory in bytes
 }
 
 // innerError is a call of a plugin that failed.
@@ -106,7 +109,7 @@ func (a *activity) withEffects(c *host.Catalog, err error) error {
 	e := *failed // other calls may have the same error
 	if e.Effects = a.effects(c); len(e.Effects) > 0 {
 		e.Message += "; the request was sent and may have changed something"
-		e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), func(s host.Step) bool { return s.Op == host.OpCall })
+		e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), func(s step.Step) bool { return s.Op == step.OpCall })
 	}
 	return &e
 }
@@ -124,7 +127,7 @@ func (a *activity) recordDenial(right string) {
 // denyUse adds a denial to the record of the call, and to its answer, once for each right and reason.
 func (a *activity) denyUse(right, why string) {
 	a.recordDenial(right)
-	denial := host.Denial{Right: right, Why: why}
+	denial := grant.Denial{Right: right, Why: why}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.denied) < maxDenied && !slices.Contains(a.denied, denial) {
@@ -135,7 +138,7 @@ func (a *activity) denyUse(right, why string) {
 // needLogin stores the error of a secret that requires a login by a person. If the call fails, that is the reason.
 func (a *activity) needLogin(err error) {
 	e, ok := errors.AsType[*host.Error](err)
-	isLogin := func(s host.Step) bool { return s.Op == host.OpLogin }
+	isLogin := func(s step.Step) bool { return s.Op == step.OpLogin }
 	if !ok || !slices.ContainsFunc(e.Steps, isLogin) {
 		return
 	}
@@ -153,7 +156,7 @@ func (a *activity) addUsage(cpu time.Duration, peak int64) {
 
 // withDenials adds the denials of a call to its outcome: to the error, or to the result as warnings. A call that failed
 // and needed a login ends in the error about that.
-func (a *activity) withDenials(result *host.Result, err error) (*host.Result, error) {
+func (a *activity) withDenials(result *job.Result, err error) (*job.Result, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

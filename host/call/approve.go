@@ -10,38 +10,41 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/rights"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // approve has a person approve the call, and returns the decision of the policy after the answer.
 func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decision) (host.Decision, error) {
-	asked := a.newApproval(host.ApproveCall, ask)
+	asked := a.newApproval(approval.ForCall, ask)
 	if d.Verdict == host.Confirm {
 		asked.Reason = d.Reason
 	}
 	if len(d.Missing) > 0 {
-		asked.Kind, asked.Rights = host.ApproveRight, d.Missing
+		asked.Kind, asked.Rights = approval.ForRight, d.Missing
 	}
 	resume := deadline.Suspend(ctx) // also the deadlines of the calls that this one is within
 	reply, err := a.host.cfg.Approver.Approve(ctx, asked)
 	resume()
 	a.approval = asked.ID
-	if nobody, is := errors.AsType[host.NoApproverError](err); is {
-		reply, err = host.Reply{Nobody: nobody.Error()}, nil
+	if nobody, is := errors.AsType[approval.NoApproverError](err); is {
+		reply, err = approval.Reply{Nobody: nobody.Error()}, nil
 	}
 	if err != nil {
 		return d, err
 	}
 	if reply.Answer == "" {
-		a.by = host.ByPolicy
+		a.by = approval.ByPolicy
 		return d, a.unanswered(asked, reply, d)
 	}
 	a.by = reply.By
 	if !reply.Allows() {
 		word := wordOf(reply)
-		if asked.Kind == host.ApproveRight {
+		if asked.Kind == approval.ForRight {
 			e := a.missingError(d)
 			e.Message = fmt.Sprintf("%s needs rights that are not granted and were not allowed%s: %s; nothing was run",
 				ask.Plugin, word, rightNames(d.Missing))
@@ -52,9 +55,9 @@ func (a *authorization) approve(ctx context.Context, ask host.Ask, d host.Decisi
 	return a.decideAgain(ctx, asked, reply)
 }
 
-func (a *authorization) newApproval(kind host.ApprovalKind, ask host.Ask) *host.Approval {
-	asked := &host.Approval{
-		ID: host.NewApprovalID(), Kind: kind, Principal: ask.Principal.Name,
+func (a *authorization) newApproval(kind approval.Kind, ask host.Ask) *approval.Approval {
+	asked := &approval.Approval{
+		ID: approval.NewID(), Kind: kind, Principal: ask.Principal.Name,
 		Key: ask.Principal.Session.Key(), Tool: ask.Plugin + "." + ask.Tool, Effect: ask.Effect, Digest: ask.Digest,
 		Params: manifest.MapJSON(a.params.Value, a.host.held.Held()), Exact: bytes.Clone(a.params.Value),
 		Within: a.behalf.parentID,
@@ -67,12 +70,12 @@ func (a *authorization) newApproval(kind host.ApprovalKind, ask host.Ask) *host.
 
 // useAnswer applies the answer to an approval that an earlier, equal call has opened at its end; see askAfterwards.
 func (a *authorization) useAnswer(ctx context.Context) error {
-	keeper, is := a.host.cfg.Approver.(host.ApprovalKeeper)
+	keeper, is := a.host.cfg.Approver.(approval.Keeper)
 	isOptional := func(r manifest.Right) bool { return r.Optional }
 	if !is || !slices.ContainsFunc(a.asked.Capabilities.Rights(), isOptional) {
 		return nil
 	}
-	asked := a.newApproval(host.ApproveRight, a.question)
+	asked := a.newApproval(approval.ForRight, a.question)
 	asked.Reason = a.decision.Reason // a person has confirmed it
 	reply, err := keeper.Known(asked)
 	if err != nil || reply.Answer == "" {
@@ -89,11 +92,11 @@ func (a *authorization) useAnswer(ctx context.Context) error {
 // askAfterwards opens an approval of the optional rights that a call was denied while it ran. It asks only for rights
 // that a person can allow, and adds the approval to the error of the call.
 func (a *authorization) askAfterwards(e *host.Error) {
-	keeper, is := a.host.cfg.Approver.(host.ApprovalKeeper)
+	keeper, is := a.host.cfg.Approver.(approval.Keeper)
 	if !is || e.Approval != "" {
 		return
 	}
-	asked := a.newApproval(host.ApproveRight, a.question)
+	asked := a.newApproval(approval.ForRight, a.question)
 	for _, denied := range e.Denied {
 		_, d, err := a.consult(context.Background(), append(slices.Clone(a.given), denied.Right))
 		if err == nil && !slices.Equal(rights.RestrictTo(d.Grant, a.effect()).Names(), a.rights) {
@@ -102,7 +105,7 @@ func (a *authorization) askAfterwards(e *host.Error) {
 	}
 	switch {
 	case len(asked.Rights) == 0:
-	case a.answered.Answer == host.AnswerDeny:
+	case a.answered.Answer == approval.Deny:
 		e.Message += "; a person has not allowed " + rightNames(asked.Rights) + wordOf(a.answered)
 	default:
 		asked.Rights = append(slices.Clone(a.allowed), asked.Rights...)
@@ -115,7 +118,7 @@ func (a *authorization) askAfterwards(e *host.Error) {
 }
 
 // wordOf returns a person's remark on a denial in parentheses, after a space; "" without one.
-func wordOf(r host.Reply) string {
+func wordOf(r approval.Reply) string {
 	if r.Word == "" {
 		return ""
 	}
@@ -123,13 +126,13 @@ func wordOf(r host.Reply) string {
 }
 
 // unanswered returns the error of a call that requires an approval that nobody has given or denied.
-func (a *authorization) unanswered(asked *host.Approval, reply host.Reply, d host.Decision) *host.Error {
+func (a *authorization) unanswered(asked *approval.Approval, reply approval.Reply, d host.Decision) *host.Error {
 	e := a.missingError(d)
-	if asked.Kind == host.ApproveCall {
+	if asked.Kind == approval.ForCall {
 		e = host.Errorf(host.Denied, "%s requires confirmation (%s), and %s; nothing was run", a.params.Tool, d.Reason,
 			cmp.Or(reply.Nobody, "nobody has answered yet"))
 		if e.Steps = d.Steps; len(e.Steps) == 0 {
-			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.params.Tool)}
+			e.Steps = []step.Step{step.Operator(step.OpPolicyExplain, a.params.Tool)}
 		}
 	}
 	if asked.Expires.IsZero() { // the approver does not keep it
@@ -140,7 +143,7 @@ func (a *authorization) unanswered(asked *host.Approval, reply host.Reply, d hos
 }
 
 // addOpen adds an open approval of the call to its error, and says until when it is open.
-func (a *authorization) addOpen(e *host.Error, asked *host.Approval) {
+func (a *authorization) addOpen(e *host.Error, asked *approval.Approval) {
 	e.Message += fmt.Sprintf("; approval %s is open until %s: call again once a person has allowed it", asked.ID,
 		asked.Expires.Format("2006-01-02 15:04 MST"))
 	addApproval(e, asked.ID, a.params.Tool, a.call)
@@ -148,22 +151,22 @@ func (a *authorization) addOpen(e *host.Error, asked *host.Approval) {
 
 // addApproval adds an open approval to the error of a call, with the steps that answer it and make the call again.
 func addApproval(e *host.Error, approval, tool string, c *host.Call) {
-	again := host.CallStep(tool, c.Params)
+	again := step.Call(tool, c.Params)
 	again.Options, e.Approval = c.Given, approval
 	first := 0
-	if len(e.Steps) > 0 && e.Steps[0].Op == host.OpPolicyGrant { // a grant that lasts stays first
+	if len(e.Steps) > 0 && e.Steps[0].Op == step.OpPolicyGrant { // a grant that lasts stays first
 		first = 1
 	}
-	e.Steps = slices.Insert(slices.Clone(e.Steps), first, host.OperatorStep(host.OpApprovalsAllow, approval), again)
+	e.Steps = slices.Insert(slices.Clone(e.Steps), first, step.Operator(step.OpApprovalsAllow, approval), again)
 }
 
 // decideAgain evaluates the policy again after a person approved: with the rights that the person allowed, and because
 // the policy may have changed in the meantime.
-func (a *authorization) decideAgain(ctx context.Context, asked *host.Approval, reply host.Reply) (host.Decision,
+func (a *authorization) decideAgain(ctx context.Context, asked *approval.Approval, reply approval.Reply) (host.Decision,
 	error) {
 	allowed := reply.Rights
-	if asked.Kind == host.ApproveRight && allowed == nil {
-		allowed = rights.Named(asked.Rights)
+	if asked.Kind == approval.ForRight && allowed == nil {
+		allowed = grant.Named(asked.Rights)
 	}
 	a.given = append(a.given, allowed...)
 	_, d, err := a.consult(ctx, a.given)
@@ -171,7 +174,7 @@ func (a *authorization) decideAgain(ctx context.Context, asked *host.Approval, r
 	case err != nil:
 		return d, err
 	case len(d.Missing) > 0:
-		a.by = host.ByPolicy
+		a.by = approval.ByPolicy
 		return d, a.missingError(d)
 	case d.Verdict == host.Confirm && asked.Reason == "":
 		return d, host.Errorf(host.Denied,
@@ -191,4 +194,4 @@ func (a *authorization) missingError(d host.Decision) *host.Error {
 			ask)}
 }
 
-func rightNames(denied []host.Denial) string { return strings.Join(rights.Named(denied), ", ") }
+func rightNames(denied []grant.Denial) string { return strings.Join(grant.Named(denied), ", ") }

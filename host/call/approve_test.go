@@ -11,25 +11,30 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // approver gives the same answer to every question.
 type approver struct {
-	answer host.Reply
+	answer approval.Reply
 	err    error
-	asked  []*host.Approval
+	asked  []*approval.Approval
 }
 
-func (a *approver) Approve(_ context.Context, q *host.Approval) (host.Reply, error) {
+func (a *approver) Approve(_ context.Context, q *approval.Approval) (approval.Reply, error) {
 	q.ID, q.Expires = "a1", time.Now()
 	a.asked = append(a.asked, q)
 	return a.answer, a.err
 }
 
 // yesOrNo are the answers of a person at a terminal.
-var yesOrNo = map[bool]host.Reply{true: {Answer: host.AnswerOnce, By: host.ByTerminal},
-	false: {Answer: host.AnswerDeny, By: host.ByTerminal}}
+var yesOrNo = map[bool]approval.Reply{true: {Answer: approval.Once, By: approval.ByTerminal},
+	false: {Answer: approval.Deny, By: approval.ByTerminal}}
 
 // confirmAll is a policy that requires confirmation of every call.
 var confirmAll = policy(func(host.Ask) (host.Decision, error) {
@@ -40,24 +45,24 @@ var confirmAll = policy(func(host.Ask) (host.Decision, error) {
 func TestConfirm(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		answer host.Reply
+		answer approval.Reply
 		err    error
 		code   host.Code
 		text   string
 		by     string
 	}{
-		{name: "yes", answer: host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}, by: "terminal"},
-		{name: "yes over MCP", answer: host.Reply{Answer: host.AnswerOnce, By: host.ByMCP}, by: "mcp"},
-		{name: "no", answer: host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal}, code: host.Denied,
+		{name: "yes", answer: approval.Reply{Answer: approval.Once, By: approval.ByTerminal}, by: "terminal"},
+		{name: "yes over MCP", answer: approval.Reply{Answer: approval.Once, By: approval.ByMCP}, by: "mcp"},
+		{name: "no", answer: approval.Reply{Answer: approval.Deny, By: approval.ByTerminal}, code: host.Denied,
 			text: "shop.echo was not confirmed; nothing was run", by: "terminal"},
-		{name: "no, with a word", answer: host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal, Word: "not today"},
+		{name: "no, with a word", answer: approval.Reply{Answer: approval.Deny, By: approval.ByTerminal, Word: "not today"},
 			code: host.Denied, text: "shop.echo was not confirmed (not today); nothing was run", by: "terminal"},
-		{name: "no answer", answer: host.Reply{Nobody: "nobody answered within 1s"}, code: host.Denied,
+		{name: "no answer", answer: approval.Reply{Nobody: "nobody answered within 1s"}, code: host.Denied,
 			text: "shop.echo requires confirmation (it is destructive), and nobody answered within 1s; nothing was run; " +
 				"approval a1 is open until ", by: "policy"},
-		{name: "nobody to ask", err: host.NoApproverError("the line is dead"), code: host.Denied,
+		{name: "nobody to ask", err: approval.NoApproverError("the line is dead"), code: host.Denied,
 			text: "shop.echo requires confirmation (it is destructive), and the line is dead; nothing was run", by: "policy"},
-		{name: "broken", answer: host.Reply{Answer: host.AnswerOnce}, err: host.Errorf(host.Unavailable, "no line"),
+		{name: "broken", answer: approval.Reply{Answer: approval.Once}, err: host.Errorf(host.Unavailable, "no line"),
 			code: host.Unavailable, text: "no line"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -84,11 +89,11 @@ func TestConfirm(t *testing.T) {
 			waits := tc.answer.Nobody != "" || tc.err != nil && tc.by == "policy"
 			if waits != (a.Err != nil && a.Err.Approval == "a1") {
 				t.Errorf("waits for %+v", a.Err)
-			} else if waits && (len(a.Err.Steps) < 2 || a.Err.Steps[0].Op != host.OpApprovalsAllow ||
-				a.Err.Steps[1].Op != host.OpCall || a.Err.Steps[1].Tool != "shop.echo") {
+			} else if waits && (len(a.Err.Steps) < 2 || a.Err.Steps[0].Op != step.OpApprovalsAllow ||
+				a.Err.Steps[1].Op != step.OpCall || a.Err.Steps[1].Tool != "shop.echo") {
 				t.Errorf("the steps are %+v", a.Err.Steps)
 			}
-			if q.Kind != host.ApproveCall || q.Reason != "it is destructive" || q.Principal != "cli" || q.Tool != "shop.echo" ||
+			if q.Kind != approval.ForCall || q.Reason != "it is destructive" || q.Principal != "cli" || q.Tool != "shop.echo" ||
 				q.Rights != nil || q.Key != "user/" {
 				t.Errorf("the question is %+v", q)
 			}
@@ -133,10 +138,10 @@ func TestConfirmedIsWhatRuns(t *testing.T) {
 	f := newFake(t, shop, nil)
 	var confirmed string
 	h := newHost(t, call.Config{Policy: confirmAll,
-		Approver: host.ApproverFunc(func(_ context.Context, q *host.Approval) (host.Reply, error) {
+		Approver: approval.ApproverFunc(func(_ context.Context, q *approval.Approval) (approval.Reply, error) {
 			confirmed = string(q.Exact)
 			copy(q.Exact, `{"title":"other"`)
-			return host.Reply{Answer: host.AnswerOnce}, nil
+			return approval.Reply{Answer: approval.Once}, nil
 		})}, f)
 	for tool, params := range map[string]string{
 		"add": `{ "count":"4", "title":"<tea> \u00e9" }`, "echo": `{"b":1.50,"a":{"z":null}}`, "order.cancel": `{"id":7}`,
@@ -156,10 +161,10 @@ func TestInterruptedWhileAsking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := newHost(t, call.Config{
 		Policy: confirmAll,
-		Approver: host.ApproverFunc(func(ctx context.Context, _ *host.Approval) (host.Reply, error) {
+		Approver: approval.ApproverFunc(func(ctx context.Context, _ *approval.Approval) (approval.Reply, error) {
 			cancel()
 			<-ctx.Done()
-			return host.Reply{}, ctx.Err()
+			return approval.Reply{}, ctx.Err()
 		}),
 	}, newFake(t, shop, nil))
 	ended, _ := h.Call(ctx, host.Call{Name: "shop.echo", Principal: cli})
@@ -171,7 +176,7 @@ func TestInterruptedWhileAsking(t *testing.T) {
 func TestWaitingDoesNotCount(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	for _, waitsBy := range []string{"asking", "itself"} {
-		outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		outer := func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			if waitsBy == "itself" {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -180,22 +185,22 @@ func TestWaitingDoesNotCount(t *testing.T) {
 		}
 		h := newHost(t, call.Config{
 			Policy: policy(func(a host.Ask) (host.Decision, error) {
-				d := host.Decision{Verdict: host.Allow, Reason: "a rule", Grant: host.Grant{Tools: []string{"shop.*"}}}
+				d := host.Decision{Verdict: host.Allow, Reason: "a rule", Grant: grant.Grant{Tools: []string{"shop.*"}}}
 				if a.Plugin == "shop" {
 					d.Verdict = host.Confirm
 				}
 				return d, nil
 			}),
-			Approver: host.ApproverFunc(func(ctx context.Context, _ *host.Approval) (host.Reply, error) {
+			Approver: approval.ApproverFunc(func(ctx context.Context, _ *approval.Approval) (approval.Reply, error) {
 				select {
 				case <-time.After(2 * timeout):
 					return yesOrNo[true], nil
 				case <-ctx.Done():
-					return host.Reply{}, ctx.Err()
+					return approval.Reply{}, ctx.Err()
 				}
 			}),
 		}, newFake(t, outerNamed("first"), map[string]handler{"echo": outer}), newFake(t, shop, nil))
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli, Options: host.Options{Timeout: timeout}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli, Options: job.Options{Timeout: timeout}})
 		if waitsBy == "asking" && a.Err != nil {
 			t.Errorf("while a person was asked: %v", a.Err)
 		} else if waitsBy == "itself" {
@@ -224,7 +229,7 @@ func TestNestedVerdicts(t *testing.T) {
 						t.Run(name, func(t *testing.T) {
 							rules := policy(func(a host.Ask) (host.Decision, error) {
 								if a.Plugin == "first" {
-									return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"shop.*"}}}, nil
+									return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"shop.*"}}}, nil
 								}
 								if a.Effect != effect || a.Plugin+"."+a.Tool != "shop."+tool {
 									t.Errorf("asked about %+v", a)
@@ -238,10 +243,10 @@ func TestNestedVerdicts(t *testing.T) {
 							inner, person := newFake(t, shop, nil), &approver{answer: yesOrNo[yes]}
 							h := newHost(t, call.Config{Policy: rules, Approver: person},
 								newFake(t, outerNamed("first"), map[string]handler{
-									"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+									"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 										return callTool(ctx, r, "shop."+tool, json.RawMessage(params[tool]), "")
 									}}), inner)
-							a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: host.Principal{Name: outer.caller}})
+							a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: caller.Principal{Name: outer.caller}})
 
 							stricter := max(slices.Index(strictness, byOuter), slices.Index(strictness, byPlugin))
 							asked, runs := stricter == 1, stricter == 0 || stricter == 1 && yes
@@ -271,10 +276,10 @@ func TestNestedVerdicts(t *testing.T) {
 }
 
 // needing returns a policy that reports the rights in missing, except those that are allowed for the call.
-func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy {
+func needing(missing []grant.Denial, allowable bool, verdict host.Verdict) policy {
 	return func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: verdict, Reason: "it is destructive", Allowable: allowable,
-			Grant: host.Grant{Tools: []string{"shop.*"}}}
+			Grant: grant.Grant{Tools: []string{"shop.*"}}}
 		if a.Plugin != "shop" || a.Principal.Name != "cli" && !strings.HasPrefix(a.Principal.Name, "mcp") &&
 			a.Principal.Name != "plugin:first" {
 			d.Verdict = host.Allow
@@ -286,7 +291,7 @@ func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy
 				continue
 			}
 			d.Missing = append(d.Missing, m)
-			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, a.Plugin, m.Right))
+			d.Steps = append(d.Steps, step.Operator(step.OpPolicyGrant, a.Plugin, m.Right))
 		}
 		return d, nil
 	}
@@ -295,17 +300,17 @@ func needing(missing []host.Denial, allowable bool, verdict host.Verdict) policy
 // TestMissingRight checks that a missing right becomes an approval, whoever calls, that yes applies to one call, and
 // that an error names the right to ask for.
 func TestMissingRight(t *testing.T) {
-	clock := []host.Denial{{Right: "clock", Why: "the time"}}
-	both := append(clock, host.Denial{Right: "random"})
-	yes := host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}
+	clock := []grant.Denial{{Right: "clock", Why: "the time"}}
+	both := append(clock, grant.Denial{Right: "random"})
+	yes := approval.Reply{Answer: approval.Once, By: approval.ByTerminal}
 	for _, tc := range []struct {
 		name     string
 		call     host.Call
-		missing  []host.Denial
+		missing  []grant.Denial
 		never    bool // no grant can give it
 		confirm  bool // the policy also requires confirmation
 		denied   bool // the policy denies the call
-		answer   host.Reply
+		answer   approval.Reply
 		err      error
 		asked    bool
 		fails    bool
@@ -314,12 +319,12 @@ func TestMissingRight(t *testing.T) {
 		{name: "yes", call: host.Call{Principal: cli}, missing: clock, answer: yes, asked: true, by: "terminal"},
 		{name: "yes to both", call: host.Call{Principal: cli}, missing: both, answer: yes, asked: true, by: "terminal"},
 		{name: "yes to one of two", call: host.Call{Principal: cli}, missing: both,
-			answer: host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal, Rights: []string{"clock"}}, asked: true,
+			answer: approval.Reply{Answer: approval.Once, By: approval.ByTerminal, Rights: []string{"clock"}}, asked: true,
 			fails: true, text: "shop needs rights that are not granted: random; nothing was run", by: "policy"},
 		{name: "no", call: host.Call{Principal: cli}, missing: clock, asked: true, fails: true,
-			answer: host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal}, by: "terminal",
+			answer: approval.Reply{Answer: approval.Deny, By: approval.ByTerminal}, by: "terminal",
 			text: "were not allowed: clock; nothing was run"},
-		{name: "no terminal", call: host.Call{Principal: cli}, missing: clock, err: host.NoApproverError("no terminal"),
+		{name: "no terminal", call: host.Call{Principal: cli}, missing: clock, err: approval.NoApproverError("no terminal"),
 			asked: true,
 			fails: true, text: "shop needs rights that are not granted: clock; nothing was run", by: "policy"},
 		{name: "one question with the confirmation", call: host.Call{Principal: cli}, missing: clock, confirm: true,
@@ -328,19 +333,19 @@ func TestMissingRight(t *testing.T) {
 			fails: true, text: "cli may not call shop.echo", by: "policy"},
 		{name: "beyond any grant", call: host.Call{Principal: cli}, missing: clock, never: true, answer: yes, fails: true,
 			text: "not granted: clock; nothing was run", by: "policy"},
-		{name: "dry run", call: host.Call{Principal: cli, Options: host.Options{DryRun: true}}, missing: clock, answer: yes,
+		{name: "dry run", call: host.Call{Principal: cli, Options: job.Options{DryRun: true}}, missing: clock, answer: yes,
 			fails: true, text: "not granted: clock; nothing was run", by: "policy"},
-		{name: "over MCP", call: host.Call{Principal: host.Principal{Name: "mcp:claude"}}, missing: clock, answer: yes,
+		{name: "over MCP", call: host.Call{Principal: caller.Principal{Name: "mcp:claude"}}, missing: clock, answer: yes,
 			asked: true, by: "terminal"},
-		{name: "over MCP, nobody answers", call: host.Call{Principal: host.Principal{Name: "mcp:claude"}}, missing: clock,
+		{name: "over MCP, nobody answers", call: host.Call{Principal: caller.Principal{Name: "mcp:claude"}}, missing: clock,
 			asked: true, fails: true, by: "policy",
 			text: "shop needs rights that are not granted: clock; ask the operator to grant them to shop; nothing was run"},
-		{name: "over the network", call: host.Call{Principal: host.Principal{Name: "mcp-http:claude"}}, missing: clock,
+		{name: "over the network", call: host.Call{Principal: caller.Principal{Name: "mcp-http:claude"}}, missing: clock,
 			asked: true, fails: true, text: "ask the operator to grant them to shop", by: "policy"},
 		{name: "a plugin for the operator", call: host.Call{Name: "first.echo", Principal: cli}, missing: clock, answer: yes,
 			asked: true, by: "policy"},
 		{name: "a plugin for an MCP client", call: host.Call{Name: "first.echo",
-			Principal: host.Principal{Name: "mcp:claude"}}, missing: clock,
+			Principal: caller.Principal{Name: "mcp:claude"}}, missing: clock,
 			answer: yes, asked: true, by: "policy"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -378,7 +383,7 @@ func TestMissingRight(t *testing.T) {
 				return
 			}
 			q := person.asked[0]
-			if q.Kind != host.ApproveRight || fmt.Sprint(q.Rights) != fmt.Sprint(tc.missing) ||
+			if q.Kind != approval.ForRight || fmt.Sprint(q.Rights) != fmt.Sprint(tc.missing) ||
 				(q.Reason != "") != tc.confirm {
 				t.Errorf("the question is %+v", q)
 			}
@@ -388,7 +393,7 @@ func TestMissingRight(t *testing.T) {
 			if tc.fails {
 				return
 			}
-			person.answer = host.Reply{} // the next call does not have the right
+			person.answer = approval.Reply{} // the next call does not have the right
 			a, _ = h.Call(t.Context(), tc.call)
 			failsWith(t, a, host.Denied)
 		})
@@ -398,10 +403,10 @@ func TestMissingRight(t *testing.T) {
 // TestPolicyChangedWhileAsking checks that a call does not run if, after the answer, the policy requires more than the
 // question asked for.
 func TestPolicyChangedWhileAsking(t *testing.T) {
-	clock := []host.Denial{{Right: "clock"}}
+	clock := []grant.Denial{{Right: "clock"}}
 	for name, after := range map[string]policy{
 		"denied":          func(host.Ask) (host.Decision, error) { return host.Decision{}, nil },
-		"another right":   needing(append(clock, host.Denial{Right: "random"}), true, host.Allow),
+		"another right":   needing(append(clock, grant.Denial{Right: "random"}), true, host.Allow),
 		"to be confirmed": needing(clock, true, host.Confirm),
 		"cannot be decided": func(host.Ask) (host.Decision, error) {
 			return host.Decision{}, host.Errorf(host.Denied, "broken")
@@ -412,9 +417,9 @@ func TestPolicyChangedWhileAsking(t *testing.T) {
 			f := newFake(t, shop, nil)
 			h := newHost(t, call.Config{
 				Policy: policy(func(a host.Ask) (host.Decision, error) { return rules(a) }),
-				Approver: host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
+				Approver: approval.ApproverFunc(func(context.Context, *approval.Approval) (approval.Reply, error) {
 					rules = after
-					return host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}, nil
+					return approval.Reply{Answer: approval.Once, By: approval.ByTerminal}, nil
 				}),
 			}, f)
 			a := makeCall(t, h, "shop.echo", "{}")
@@ -433,7 +438,7 @@ func (c confirming) Features() host.Features {
 	return host.Features{NeedsConfirmation: c.needsConfirmation}
 }
 
-func (confirming) needsConfirmation(r *host.Job) string {
+func (confirming) needsConfirmation(r *job.Job) string {
 	if r.Tool == "add" && strings.Contains(string(r.Params), "login") {
 		return "it is of session " + r.Session.Name
 	}
@@ -455,13 +460,13 @@ func TestProviderNeedsConfirmation(t *testing.T) {
 	} {
 		f := newFake(t, shop, nil)
 		asked := ""
-		ask := func(_ context.Context, q *host.Approval) (host.Reply, error) {
+		ask := func(_ context.Context, q *approval.Approval) (approval.Reply, error) {
 			asked = q.Reason
-			return host.Reply{}, nil
+			return approval.Reply{}, nil
 		}
-		h := newHost(t, call.Config{Approver: host.ApproverFunc(ask)}, confirming{f})
-		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Principal: host.Principal{Name: c.caller,
-			Session: host.Session{Name: "work"}},
+		h := newHost(t, call.Config{Approver: approval.ApproverFunc(ask)}, confirming{f})
+		_, err := h.Call(t.Context(), host.Call{Name: "shop.add", Principal: caller.Principal{Name: c.caller,
+			Session: caller.Session{Name: "work"}},
 			Params: []byte(c.params)})
 		denied, rightReason := errors.Is(err, host.Denied), asked == "it is of session work"
 		if denied != c.asks || rightReason != c.asks || (len(f.requests()) == 0) != c.asks {

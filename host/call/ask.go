@@ -2,42 +2,39 @@ package call
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Functions serves what a provider asks of the host; see [host.Request]. A function that is nil is denied, or not
 // found if guests do not know it.
 type Functions struct {
-	// CallTool serves [host.AskTool].
-	CallTool func(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result, error)
-	// HTTP serves [host.AskHTTP].
-	HTTP func(ctx context.Context, r *host.HTTPRequest) (*host.HTTPResponse, error)
-	// ReadSecret serves [host.AskSecret].
+	// CallTool serves [job.AskTool].
+	CallTool func(ctx context.Context, tool string, params json.RawMessage, o job.Options) (*job.Result, error)
+	// HTTP serves [job.AskHTTP].
+	HTTP func(ctx context.Context, r *outbound.Request) (*outbound.Response, error)
+	// ReadSecret serves [job.AskSecret].
 	ReadSecret func(ctx context.Context, name string) (string, error)
-	// MayCall serves [host.AskMayCall].
+	// MayCall serves [job.AskMayCall].
 	MayCall func(ctx context.Context, tool string) bool
-	// BoundSecret serves [host.AskBoundSecret].
-	BoundSecret func(ctx context.Context, name string) (host.BoundSecret, error)
-	// Script serves [host.AskScript].
-	Script func(name string, withText bool) (host.Script, error)
-	// CopySharedFile serves [host.AskSharedFile].
+	// BoundSecret serves [job.AskBoundSecret].
+	BoundSecret func(ctx context.Context, name string) (job.BoundSecret, error)
+	// Script serves [job.AskScript].
+	Script func(name string, withText bool) (job.Script, error)
+	// CopySharedFile serves [job.AskSharedFile].
 	CopySharedFile func(text, folder string) (path string, err error)
-	// Last serves [host.AskLast].
+	// Last serves [job.AskLast].
 	Last func(record json.RawMessage) bool
 	// Denied, if not nil, is called for each right that was denied.
 	Denied func(right, why string)
@@ -47,39 +44,39 @@ type Functions struct {
 const maxNamed = 200
 
 // Ask serves one function; it is what [host.Request].Ask requires.
-func (f *Functions) Ask(ctx context.Context, function string, argument json.RawMessage) (*host.Result, error) {
+func (f *Functions) Ask(ctx context.Context, function string, argument json.RawMessage) (*job.Result, error) {
 	switch {
-	case function == host.AskTool:
+	case function == job.AskTool:
 		return serve(function, `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, argument,
-			func(in host.ToolArgument) (any, error) { return f.callTool(ctx, in) })
-	case function == host.AskTools:
+			func(in job.ToolArgument) (any, error) { return f.callTool(ctx, in) })
+	case function == job.AskTools:
 		type calls struct {
 			Pending []pendingCall `json:"pending"`
 		}
 		return serve(function, `{"pending":[{"id":1,"tool":"cdp.Page.navigate","params":{}}]}`, argument,
 			func(in calls) (any, error) { return f.callTools(ctx, in.Pending) })
-	case function == host.AskHTTP:
+	case function == job.AskHTTP:
 		return f.httpRequest(ctx, argument)
-	case function == host.AskSecret:
-		return serve(function, `{"name":"SIGNING_KEY"}`, argument, func(in host.NameArgument) (any, error) {
+	case function == job.AskSecret:
+		return serve(function, `{"name":"SIGNING_KEY"}`, argument, func(in job.NameArgument) (any, error) {
 			return f.readSecret(ctx, in.Name)
 		})
-	case function == host.AskMayCall && f.MayCall != nil:
-		return serve(function, `{"tool":"Page.enable"}`, argument, func(in host.ToolArgument) (any, error) {
+	case function == job.AskMayCall && f.MayCall != nil:
+		return serve(function, `{"tool":"Page.enable"}`, argument, func(in job.ToolArgument) (any, error) {
 			return f.MayCall(ctx, in.Tool), nil
 		})
-	case function == host.AskBoundSecret && f.BoundSecret != nil:
-		return serve(function, `{"name":"PASSWORD"}`, argument, func(in host.NameArgument) (any, error) {
+	case function == job.AskBoundSecret && f.BoundSecret != nil:
+		return serve(function, `{"name":"PASSWORD"}`, argument, func(in job.NameArgument) (any, error) {
 			return f.BoundSecret(ctx, in.Name)
 		})
-	case function == host.AskScript && f.Script != nil:
-		return serve(function, `{"name":"page","text":false}`, argument, func(in host.ScriptArgument) (any, error) {
+	case function == job.AskScript && f.Script != nil:
+		return serve(function, `{"name":"page","text":false}`, argument, func(in job.ScriptArgument) (any, error) {
 			return f.Script(in.Name, in.Text)
 		})
-	case function == host.AskSharedFile && f.CopySharedFile != nil:
+	case function == job.AskSharedFile && f.CopySharedFile != nil:
 		return serve(function, `{"text":"handed:..","folder":"/run/.."}`, argument,
-			func(in host.SharedFileArgument) (any, error) { return f.CopySharedFile(in.Text, in.Folder) })
-	case function == host.AskLast && f.Last != nil:
+			func(in job.SharedFileArgument) (any, error) { return f.CopySharedFile(in.Text, in.Folder) })
+	case function == job.AskLast && f.Last != nil:
 		return resultOf(f.Last(argument)), nil
 	}
 	return nil, host.Errorf(host.NotFound, "the host has no function %s", host.Printable(function))
@@ -88,7 +85,7 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 // serve decodes the argument of a function and encodes what run makes of it, unless that is a result already.
 func serve[T any](
 	function, expected string, argument json.RawMessage, run func(T) (any, error),
-) (*host.Result, error) {
+) (*job.Result, error) {
 	var in T
 	if err := json.Unmarshal(argument, &in); err != nil {
 		return nil, badArgument(function, expected, err)
@@ -97,15 +94,15 @@ func serve[T any](
 	if err != nil {
 		return nil, err
 	}
-	if result, ok := value.(*host.Result); ok {
+	if result, ok := value.(*job.Result); ok {
 		return result, nil
 	}
 	return resultOf(value), nil
 }
 
-func resultOf(v any) *host.Result {
+func resultOf(v any) *job.Result {
 	data, _ := manifest.Marshal(v)
-	return &host.Result{Data: data}
+	return &job.Result{Data: data}
 }
 
 func badArgument(function, expected string, err error) *host.Error {
@@ -122,7 +119,7 @@ func (f *Functions) deny(right, why string) *host.Error {
 }
 
 // callTool runs a tool of another plugin through the host, which consults the policy.
-func (f *Functions) callTool(ctx context.Context, in host.ToolArgument) (*host.Result, error) {
+func (f *Functions) callTool(ctx context.Context, in job.ToolArgument) (*job.Result, error) {
 	options, err := option.Parse(in.Options)
 	if err != nil {
 		return nil, err
@@ -155,7 +152,7 @@ const (
 
 type pendingCall struct {
 	ID json.RawMessage `json:"id"`
-	host.ToolArgument
+	job.ToolArgument
 }
 
 type answeredCall struct {
@@ -213,10 +210,10 @@ func (f *Functions) readSecret(ctx context.Context, name string) (any, error) {
 }
 
 // httpRequest makes an HTTP request on behalf of the guest. The host checks the grant; denials are recorded here.
-func (f *Functions) httpRequest(ctx context.Context, argument json.RawMessage) (*host.Result, error) {
-	in, err := decodeHTTPRequest(argument)
+func (f *Functions) httpRequest(ctx context.Context, argument json.RawMessage) (*job.Result, error) {
+	in, err := outbound.DecodeRequest(argument, host.MaxParams)
 	if err != nil {
-		return nil, badArgument(host.AskHTTP,
+		return nil, badArgument(job.AskHTTP,
 			`{"method":"GET","url":"https://example.com/","headers":[["accept","text/html"]],"body":".."} or "body_base64"`,
 			err)
 	}
@@ -235,120 +232,5 @@ func (f *Functions) httpRequest(ctx context.Context, argument json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	return resultOf(encodeHTTPResponse(response)), nil
-}
-
-// decodeHTTPRequest decodes the argument of http_request. Unknown fields are refused, because the author may rely
-// on them. A null field counts as absent. The method is returned in upper case.
-func decodeHTTPRequest(data []byte) (*host.HTTPRequest, error) {
-	value, err := jsontext.Decode(data, jsontext.Limits{Depth: 4, Bytes: host.MaxParams})
-	if err != nil {
-		return nil, err
-	}
-	fields, ok := value.(map[string]any)
-	if !ok {
-		return nil, errors.New("expected an object")
-	}
-	request := &host.HTTPRequest{Method: "GET"}
-	var bodies int
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		field := fields[name]
-		if field == nil {
-			continue
-		}
-		switch name {
-		case "method":
-			request.Method, err = stringField(field)
-			request.Method = strings.ToUpper(request.Method)
-		case "url":
-			request.URL, err = stringField(field)
-		case "headers":
-			request.Headers, err = headersField(field)
-		case "body":
-			var text string
-			text, err = stringField(field)
-			request.Body = []byte(text)
-			bodies++
-		case "body_base64":
-			request.Body, err = base64Field(field)
-			bodies++
-		default:
-			err = errors.New("unknown field; known fields are method, url, headers, body and body_base64")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("field %q: %w", manifest.Clip(manifest.CleanLine(name), 100), err)
-		}
-	}
-	switch {
-	case request.URL == "":
-		return nil, errors.New("url is missing")
-	case bodies > 1:
-		return nil, errors.New("body and body_base64 exclude each other")
-	}
-	return request, nil
-}
-
-func stringField(field any) (string, error) {
-	text, ok := field.(string)
-	if !ok {
-		return "", errors.New("expected a string")
-	}
-	return text, nil
-}
-
-func base64Field(field any) ([]byte, error) {
-	text, err := stringField(field)
-	if err != nil {
-		return nil, err
-	}
-	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return nil, errors.New("expected padded base64 of the standard alphabet")
-	}
-	return data, nil
-}
-
-func headersField(field any) ([][2]string, error) {
-	list, ok := field.([]any)
-	if !ok {
-		return nil, errors.New("expected an array")
-	}
-	var pairs [][2]string
-	for i, item := range list {
-		pair, _ := item.([]any)
-		if len(pair) != 2 {
-			return nil, fmt.Errorf("item %d is not a pair of name and value", i)
-		}
-		name, isName := pair[0].(string)
-		value, isValue := pair[1].(string)
-		if !isName || !isValue {
-			return nil, fmt.Errorf("item %d is not a pair of strings", i)
-		}
-		pairs = append(pairs, [2]string{name, value})
-	}
-	return pairs, nil
-}
-
-// httpReply is the response as guests read it. The body is text if it is UTF-8.
-type httpReply struct {
-	Status  int         `json:"status"`
-	Headers [][2]string `json:"headers"`
-	Text    *string     `json:"body,omitempty"`
-	Binary  []byte      `json:"body_base64,omitempty"`
-}
-
-// encodeHTTPResponse encodes a response: the body as text if it is UTF-8, else as base64. Bytes of headers that are
-// not UTF-8 become U+FFFD.
-func encodeHTTPResponse(r *host.HTTPResponse) httpReply {
-	out := httpReply{Status: r.Status, Headers: append([][2]string{}, r.Headers...)}
-	for i, h := range out.Headers {
-		out.Headers[i] = [2]string{strings.ToValidUTF8(h[0], "\ufffd"), strings.ToValidUTF8(h[1], "\ufffd")}
-	}
-	if utf8.Valid(r.Body) {
-		text := string(r.Body)
-		out.Text = &text
-	} else {
-		out.Binary = r.Body
-	}
-	return out
+	return resultOf(response.Reply()), nil
 }

@@ -9,17 +9,22 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // keeper keeps approvals of calls with the same parameters, and their answers.
-type keeper struct{ kept []*host.Approval }
+type keeper struct{ kept []*approval.Approval }
 
-func (*keeper) Approve(context.Context, *host.Approval) (host.Reply, error) {
+func (*keeper) Approve(context.Context, *approval.Approval) (approval.Reply, error) {
 	panic("a person is asked while nothing waits")
 }
 
-func (k *keeper) same(a *host.Approval) *host.Approval {
+func (k *keeper) same(a *approval.Approval) *approval.Approval {
 	for _, other := range slices.Backward(k.kept) {
 		if other.Kind == a.Kind && other.Tool == a.Tool && string(other.Exact) == string(a.Exact) &&
 			(a.Rights == nil || fmt.Sprint(a.Rights) == fmt.Sprint(other.Rights)) {
@@ -29,7 +34,7 @@ func (k *keeper) same(a *host.Approval) *host.Approval {
 	return nil
 }
 
-func (k *keeper) Open(a *host.Approval) error {
+func (k *keeper) Open(a *approval.Approval) error {
 	if other := k.same(a); other != nil && other.Answered == nil {
 		a.ID = other.ID
 		return nil
@@ -38,7 +43,7 @@ func (k *keeper) Open(a *host.Approval) error {
 	return nil
 }
 
-func (k *keeper) Known(a *host.Approval) (reply host.Reply, err error) {
+func (k *keeper) Known(a *approval.Approval) (reply approval.Reply, err error) {
 	if other := k.same(a); other != nil && other.Answered != nil {
 		reply, a.ID, a.Rights = *other.Answered, other.ID, other.Rights
 		other.Exact = nil // it counts once
@@ -46,10 +51,10 @@ func (k *keeper) Known(a *host.Approval) (reply host.Reply, err error) {
 	return reply, nil
 }
 
-func (k *keeper) find(id string) *host.Approval {
-	at := slices.IndexFunc(k.kept, func(a *host.Approval) bool { return a.ID == id })
+func (k *keeper) find(id string) *approval.Approval {
+	at := slices.IndexFunc(k.kept, func(a *approval.Approval) bool { return a.ID == id })
 	if at < 0 {
-		return &host.Approval{}
+		return &approval.Approval{}
 	}
 	return k.kept[at]
 }
@@ -64,48 +69,48 @@ func TestAskAfterwards(t *testing.T) {
 		d.Verdict = host.Allow
 		for _, right := range []string{api, cdn} { // what the manifest requests: others have no effect
 			if slices.Contains(ask.Allowed, right) {
-				d.Grant.HTTP = append(d.Grant.HTTP, host.HTTPGrant{URL: strings.TrimPrefix(right, "http:GET:")})
+				d.Grant.HTTP = append(d.Grant.HTTP, grant.HTTP{URL: strings.TrimPrefix(right, "http:GET:")})
 			}
 		}
 		return d, nil
 	}
 	uses := func(rights ...string) handler {
-		return func(_ context.Context, r *host.Request) (*host.Result, error) {
+		return func(_ context.Context, r *host.Request) (*job.Result, error) {
 			for _, right := range rights {
 				if !slices.Contains(r.Grant.Names(), right) {
 					return nil, &host.Error{Code: host.Denied, Message: "not granted: " + right,
-						Denied: []host.Denial{{Right: right, Why: "no grant"}}}
+						Denied: []grant.Denial{{Right: right, Why: "no grant"}}}
 				}
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		}
 	}
 	f := newFake(t, text, map[string]handler{"echo": uses(api, cdn), "add": uses("http:GET:https://evil.test")})
 	people := &keeper{}
 	h := newHost(t, call.Config{Policy: policy(grants), Approver: people}, f)
-	claude := host.Principal{Name: "mcp:claude", Session: host.Session{Name: "s1"}}
+	claude := caller.Principal{Name: "mcp:claude", Session: caller.Session{Name: "s1"}}
 	run := func(tool, params string) *host.Answer {
 		a, _ := h.Call(t.Context(), host.Call{Name: "shop." + tool, Params: json.RawMessage(params), Principal: claude})
 		return a
 	}
-	refused := func(a *host.Answer, rights ...string) *host.Approval {
+	refused := func(a *host.Answer, rights ...string) *approval.Approval {
 		t.Helper()
 		e := failsWith(t, a, host.Denied)
 		open := people.find(e.Approval)
-		if open.Kind != host.ApproveRight || open.Tool != "shop.echo" || open.Reason == "" || a.Approval != e.Approval {
+		if open.Kind != approval.ForRight || open.Tool != "shop.echo" || open.Reason == "" || a.Approval != e.Approval {
 			t.Fatalf("%s: %+v", e.Message, open)
 		}
 		if got := fmt.Sprint(open.Rights); got != fmt.Sprint(denials(rights...)) && len(rights) > 0 {
 			t.Errorf("it asks for %s, want %q", got, rights)
 		}
 		if !strings.Contains(e.Message, "call again once a person has allowed it") || !slices.ContainsFunc(e.Steps,
-			func(s host.Step) bool { return s.Op == host.OpCall && s.Tool == "shop.echo" }) {
+			func(s step.Step) bool { return s.Op == step.OpCall && s.Tool == "shop.echo" }) {
 			t.Errorf("%s, %v", e.Message, e.Steps)
 		}
 		return open
 	}
-	answer := func(id string, as host.Reply) { people.find(id).Answered = &as }
-	once := host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}
+	answer := func(id string, as approval.Reply) { people.find(id).Answered = &as }
+	once := approval.Reply{Answer: approval.Once, By: approval.ByTerminal}
 
 	first := refused(run("echo", `{"a":1}`), api)
 	if again := refused(run("echo", `{"a":1}`)); again.ID != first.ID {
@@ -121,7 +126,7 @@ func TestAskAfterwards(t *testing.T) {
 		t.Errorf("%v, approval %s", a.Err, a.Approval)
 	}
 	third := refused(run("echo", `{"a":1}`), api)
-	answer(third.ID, host.Reply{Answer: host.AnswerDeny, Word: "use the cache"})
+	answer(third.ID, approval.Reply{Answer: approval.Deny, Word: "use the cache"})
 	e := failsWith(t, run("echo", `{"a":1}`), host.Denied)
 	if e.Approval != "" || !strings.Contains(e.Message, "a person has not allowed "+api+" (use the cache)") {
 		t.Errorf("after a denial: %s, approval %q", e.Message, e.Approval)
@@ -132,9 +137,9 @@ func TestAskAfterwards(t *testing.T) {
 }
 
 // denials are those of rights, without a reason of the policy.
-func denials(rights ...string) (all []host.Denial) {
+func denials(rights ...string) (all []grant.Denial) {
 	for _, right := range rights {
-		all = append(all, host.Denial{Right: right, Why: "no grant"})
+		all = append(all, grant.Denial{Right: right, Why: "no grant"})
 	}
 	return all
 }

@@ -11,26 +11,29 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // TestAskHTTP checks what a guest gets for a response and for an error, and which rights are reported as denied.
 func TestAskHTTP(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		response *host.HTTPResponse
+		response *outbound.Response
 		err      error
 		want     string
 		denied   string
 	}{
-		{"text", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"set-cookie", "b=1"}, {"set-cookie", "a=2"}},
+		{"text", &outbound.Response{Status: 200, Headers: [][2]string{{"set-cookie", "b=1"}, {"set-cookie", "a=2"}},
 			Body: []byte("<ü>")}, nil,
 			`{"status":200,"headers":[["set-cookie","b=1"],["set-cookie","a=2"]],"body":"<ü>"}`, ""},
-		{"bytes", &host.HTTPResponse{Status: 404, Body: []byte{0xff, 0}}, nil,
+		{"bytes", &outbound.Response{Status: 404, Body: []byte{0xff, 0}}, nil,
 			`{"status":404,"headers":[],"body_base64":"/wA="}`, ""},
-		{"nothing", &host.HTTPResponse{Status: 204}, nil, `{"status":204,"headers":[],"body":""}`, ""},
-		{"a header that is not UTF-8", &host.HTTPResponse{Status: 200, Headers: [][2]string{{"x", "\xe9"}}}, nil,
+		{"nothing", &outbound.Response{Status: 204}, nil, `{"status":204,"headers":[],"body":""}`, ""},
+		{"a header that is not UTF-8", &outbound.Response{Status: 200, Headers: [][2]string{{"x", "\xe9"}}}, nil,
 			`{"status":200,"headers":[["x","` + "\ufffd" + `"]],"body":""}`, ""},
-		{"denied", nil, &host.Error{Code: host.Denied, Message: "m", Denied: []host.Denial{{Right: "http:GET:http://b.test",
+		{"denied", nil, &host.Error{Code: host.Denied, Message: "m", Denied: []grant.Denial{{Right: "http:GET:http://b.test",
 			Why: "http://a.test redirected there"}}},
 			"m", "http:GET:http://b.test"},
 		{"unavailable", nil, host.Errorf(host.Unavailable, "down"), "down", ""},
@@ -38,10 +41,10 @@ func TestAskHTTP(t *testing.T) {
 	} {
 		denied := ""
 		f := call.Functions{
-			HTTP:   func(context.Context, *host.HTTPRequest) (*host.HTTPResponse, error) { return tt.response, tt.err },
+			HTTP:   func(context.Context, *outbound.Request) (*outbound.Response, error) { return tt.response, tt.err },
 			Denied: func(right, _ string) { denied += right },
 		}
-		result, err := f.Ask(t.Context(), host.AskHTTP, json.RawMessage(`{"url":"http://a.test/"}`))
+		result, err := f.Ask(t.Context(), job.AskHTTP, json.RawMessage(`{"url":"http://a.test/"}`))
 		got := ""
 		if err != nil {
 			got = host.AsError(err).Message
@@ -60,20 +63,20 @@ func TestAskNothing(t *testing.T) {
 	denied := 0
 	f := call.Functions{Denied: func(string, string) { denied++ }}
 	for _, tt := range []struct{ function, argument, want string }{
-		{host.AskHTTP, `{"url":"https://A.test:443/path?key"}`, "not granted: http:GET:https://a.test"},
-		{host.AskHTTP, `{"method":"post","url":"http://127.0.0.1:8080"}`, "not granted: http:POST:http://127.0.0.1:8080"},
-		{host.AskHTTP, `{"url":"https://user:key@a.test/"}`, string(host.InvalidURL)},
-		{host.AskHTTP, `{"url":"file:///key"}`, string(host.InvalidURL)},
-		{host.AskHTTP, `{"url":"http://a.test","x":1}`, string(host.InvalidArgs)},
-		{host.AskTool, `{"tool":"cdp__open"}`, "not granted: tool:cdp.open"},
-		{host.AskTool, `{"tool":1}`, string(host.InvalidArgs)},
-		{host.AskTool, `{"tool":"a.b","options":{"key":1}}`, string(host.InvalidArgs)},
-		{host.AskSecret, `{"name":"TOKEN"}`, "not granted: secret:read:TOKEN"},
-		{host.AskSecret, `[]`, string(host.InvalidArgs)},
-		{host.AskMayCall, `{"tool":"Page.enable"}`, string(host.NotFound)},
-		{host.AskBoundSecret, `{"name":"TOKEN"}`, string(host.NotFound)},
-		{host.AskScript, `{"name":"page"}`, string(host.NotFound)},
-		{host.AskLast, `{}`, string(host.NotFound)},
+		{job.AskHTTP, `{"url":"https://A.test:443/path?key"}`, "not granted: http:GET:https://a.test"},
+		{job.AskHTTP, `{"method":"post","url":"http://127.0.0.1:8080"}`, "not granted: http:POST:http://127.0.0.1:8080"},
+		{job.AskHTTP, `{"url":"https://user:key@a.test/"}`, string(host.InvalidURL)},
+		{job.AskHTTP, `{"url":"file:///key"}`, string(host.InvalidURL)},
+		{job.AskHTTP, `{"url":"http://a.test","x":1}`, string(host.InvalidArgs)},
+		{job.AskTool, `{"tool":"cdp__open"}`, "not granted: tool:cdp.open"},
+		{job.AskTool, `{"tool":1}`, string(host.InvalidArgs)},
+		{job.AskTool, `{"tool":"a.b","options":{"key":1}}`, string(host.InvalidArgs)},
+		{job.AskSecret, `{"name":"TOKEN"}`, "not granted: secret:read:TOKEN"},
+		{job.AskSecret, `[]`, string(host.InvalidArgs)},
+		{job.AskMayCall, `{"tool":"Page.enable"}`, string(host.NotFound)},
+		{job.AskBoundSecret, `{"name":"TOKEN"}`, string(host.NotFound)},
+		{job.AskScript, `{"name":"page"}`, string(host.NotFound)},
+		{job.AskLast, `{}`, string(host.NotFound)},
 		{"other", `{}`, string(host.NotFound)},
 	} {
 		_, err := f.Ask(t.Context(), tt.function, json.RawMessage(tt.argument))
@@ -94,13 +97,13 @@ func TestDenialsAreBounded(t *testing.T) {
 	for _, tt := range []struct{ different, want int }{{0, 0}, {1, 1}, {limit, limit}, {limit + 1, limit},
 		{10 * limit, limit}} {
 		for _, failure := range []error{nil, errors.New("failed")} {
-			f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+			f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*job.Result, error) {
 				for i := range tt.different {
 					for range 2 {
 						r.Deny(fmt.Sprint("right ", i), "why")
 					}
 				}
-				return &host.Result{Data: r.Params}, failure
+				return &job.Result{Data: r.Params}, failure
 			}})
 			a, _ := newHost(t, call.Config{}, f).Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli})
 			got := len(a.Warnings)
@@ -116,7 +119,7 @@ func TestDenialsAreBounded(t *testing.T) {
 
 // TestDropped checks that a request without a host drops events, and that nothing may be called.
 func TestDropped(t *testing.T) {
-	r := &host.Request{Job: host.Job{Wants: host.Wants{Log: true, Progress: true, Output: true}}}
+	r := &host.Request{Job: job.Job{Wants: job.Wants{Log: true, Progress: true, Output: true}}}
 	r.Log(1, "line")
 	r.Progress(1, 2, "half")
 	r.Started()

@@ -12,8 +12,12 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // TestBounded checks that an error stays within its bounds, whatever is long in it, and says what was left out of a
@@ -24,14 +28,14 @@ func TestBounded(t *testing.T) {
 	many := func(n int) *host.Error {
 		e := &host.Error{Code: host.InvalidArgs, Message: long, Corrected: raw, Template: raw, Earlier: []string{long, long},
 			Effects: []string{long}, Tool: &host.ToolError{Exit: 10, Name: "x", Details: raw},
-			Protocol: &host.ProtocolError{Message: long, Data: long}, Retry: &host.Step{Op: host.OpCall, Params: raw}}
+			Protocol: &host.ProtocolError{Message: long, Data: long}, Retry: &step.Step{Op: step.OpCall, Params: raw}}
 		for range n {
 			e.Details = append(e.Details, host.Detail{Parameter: "/" + long, Provided: long, Expected: long,
-				Suggestion: host.TextSuggestion(long)})
-			e.Changes = append(e.Changes, host.Change{From: long, To: long, How: "renamed"})
-			e.Denied, e.DidYouMean = append(e.Denied, host.Denial{Right: long, Why: long}), append(e.DidYouMean,
-				host.NearName{Name: "x"})
-			e.Steps = append(e.Steps, host.CallStep("a.b", raw), host.DescribeStep("a.b", 2))
+				Suggestion: step.TextSuggestion(long)})
+			e.Changes = append(e.Changes, schema.Change{From: long, To: long, How: "renamed"})
+			e.Denied, e.DidYouMean = append(e.Denied, grant.Denial{Right: long, Why: long}), append(e.DidYouMean,
+				spelling.Near{Name: "x"})
+			e.Steps = append(e.Steps, step.Call("a.b", raw), step.Describe("a.b", 2))
 		}
 		return e
 	}
@@ -61,11 +65,11 @@ func TestBoundedWithItsStep(t *testing.T) {
 	for _, text := range []string{"a", `"`, "é", "\u200b", "\u2028", "\n"} {
 		for n := range 260 {
 			params := jsontext.Marshal(map[string]string{"element": strings.Repeat(text, n)})
-			retry := host.CallStep("page.get", params)
+			retry := step.Call("page.get", params)
 			e := &host.Error{Code: host.InvalidArgs, Message: "Tool 'page.get' failed: 1 violation", Corrected: params,
-				Retry: &retry, Steps: []host.Step{retry, host.DescribeStep("page.get", 0)},
+				Retry: &retry, Steps: []step.Step{retry, step.Describe("page.get", 0)},
 				Details: []host.Detail{{Parameter: "/element", Keyword: "type", Provided: "object", Expected: "string"}},
-				Changes: []host.Change{{From: "/element/k", To: "/element", How: "unwrapped"}}}
+				Changes: []schema.Change{{From: "/element/k", To: "/element", How: "unwrapped"}}}
 			b := e.Bounded()
 			raw, _ := manifest.Marshal(b.Object())
 			size := len(manifest.EscapeJSON(raw)) + 280
@@ -101,24 +105,24 @@ func TestBoundedAtAnySize(t *testing.T) {
 			parts += n
 			return n
 		}
-		e := &host.Error{Code: host.InvalidArgs, Message: text(), Steps: []host.Step{}}
+		e := &host.Error{Code: host.InvalidArgs, Message: text(), Steps: []step.Step{}}
 		for range number() {
 			e.Details = append(e.Details, host.Detail{Parameter: text(), Provided: text(), Expected: text()})
 		}
 		for range number() {
-			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "plugin.Group.tool", Distance: 1})
+			e.DidYouMean = append(e.DidYouMean, spelling.Near{Name: "plugin.Group.tool", Distance: 1})
 		}
 		for range number() {
-			e.Changes = append(e.Changes, host.Change{From: text(), To: text(), How: "renamed"})
+			e.Changes = append(e.Changes, schema.Change{From: text(), To: text(), How: "renamed"})
 		}
 		for range number() {
-			e.Denied = append(e.Denied, host.Denial{Right: text(), Why: text()})
+			e.Denied = append(e.Denied, grant.Denial{Right: text(), Why: text()})
 		}
 		for range number() {
 			e.Earlier, e.Effects = append(e.Earlier, text()), append(e.Effects, text())
 		}
 		if params := jsontext.Marshal(map[string]string{"text": text()}); r.IntN(2) == 0 {
-			retry := host.CallStep("a.b", params)
+			retry := step.Call("a.b", params)
 			e.Corrected, e.Retry = params, &retry
 		}
 		b := e.Bounded()
@@ -151,18 +155,20 @@ func TestWhatCountsLeastGoesFirst(t *testing.T) {
 	params := json.RawMessage(`{"title":"` + strings.Repeat("x", 150) + `"}`)
 	for part, add := range map[string]func(e *host.Error){
 		"names": func(e *host.Error) {
-			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: "plugin.Group.someTool", Distance: 1})
+			e.DidYouMean = append(e.DidYouMean, spelling.Near{Name: "plugin.Group.someTool", Distance: 1})
 		},
 		"details": func(e *host.Error) {
 			e.Details = append(e.Details, host.Detail{Parameter: "/some/parameter", Keyword: "type", Provided: "a string",
 				Expected: "number"})
 		},
-		"rights":  func(e *host.Error) { e.Denied = append(e.Denied, host.Denial{Right: "fs:ro:PATH=/data", Why: "reads"}) },
+		"rights": func(e *host.Error) {
+			e.Denied = append(e.Denied, grant.Denial{Right: "fs:ro:PATH=/data", Why: "reads"})
+		},
 		"effects": func(e *host.Error) { e.Effects = append(e.Effects, "an effect of the call that was made before") },
-		"changes": func(e *host.Error) { e.Changes = append(e.Changes, host.Change{From: "size", To: "length"}) },
+		"changes": func(e *host.Error) { e.Changes = append(e.Changes, schema.Change{From: "size", To: "length"}) },
 		"earlier": func(e *host.Error) { e.Earlier = append(e.Earlier, "/size: expected a number of at least 1") },
 	} {
-		retry := host.CallStep("a.b", params)
+		retry := step.Call("a.b", params)
 		e := &host.Error{Code: host.InvalidArgs, Message: "It does not work.", Corrected: params, Retry: &retry}
 		for range 100 {
 			add(e)
@@ -188,7 +194,7 @@ func TestViolationsAreCounted(t *testing.T) {
 			at := fmt.Sprintf("/steps/%d/ride", i)
 			e.Details = append(e.Details, host.Detail{Parameter: at, Keyword: "enum", Provided: `string "car"`,
 				Expected: `one of "bus", "tram"`})
-			e.Changes = append(e.Changes, host.Change{From: at, How: "dropped"})
+			e.Changes = append(e.Changes, schema.Change{From: at, How: "dropped"})
 		}
 		b := e.Bounded().Bounded()
 		listed, more := len(b.Details), 0

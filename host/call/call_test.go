@@ -16,7 +16,12 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -91,7 +96,7 @@ func TestCallNotFound(t *testing.T) {
 	for name, says := range map[string]string{"shop": "shop is a plugin; name one of its tools",
 		"shop.Order": "shop.order is a group; name one of its tools"} {
 		if e := failsWith(t, makeCall(t, h, name, "{}"), host.InvalidArgs); e.Message != says || len(e.Steps) == 0 ||
-			e.Steps[0].Op != host.OpList {
+			e.Steps[0].Op != step.OpList {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -149,12 +154,12 @@ func TestCallRefusesParams(t *testing.T) {
 			t.Errorf("%s: corrected %s, expected %s", c.name, e.Corrected, c.corrected)
 		}
 		if e.Corrected == nil {
-			if e.Retry != nil || hasOp(e.Steps, host.OpCall) {
+			if e.Retry != nil || hasOp(e.Steps, step.OpCall) {
 				t.Errorf("%s: a command without corrected parameters: %v %v", c.name, e.Retry, e.Steps)
 			}
 			continue
 		}
-		want := host.CallStep("shop.add", e.Corrected).String()
+		want := step.Call("shop.add", e.Corrected).String()
 		if e.Retry == nil || e.Retry.String() != want || e.Steps[0].String() != want {
 			t.Errorf("%s: retry with %v, first %v", c.name, e.Retry, e.Steps[0])
 		}
@@ -283,7 +288,7 @@ func TestCallDocs(t *testing.T) {
 }
 
 func TestToolRefusesParams(t *testing.T) {
-	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*job.Result, error) {
 		return nil, &host.Error{Code: host.InvalidArgs, Details: []host.Detail{{Parameter: "/a", Expected: "a prime",
 			Provided: "number 4"}}}
 	}})
@@ -311,7 +316,7 @@ func TestCallPolicy(t *testing.T) {
 	h := newHost(t, call.Config{Policy: decide, Recorder: rec}, f)
 
 	decision = host.Decision{Verdict: host.Deny, Reason: "shop is closed",
-		Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
+		Steps: []step.Step{step.Operator(step.OpDoctor)}}
 	e := failsWith(t, makeCall(t, h, "shop.echo", "{}"), host.Denied)
 	if e.ExitCode() != 82 || !strings.Contains(e.Message, "cli may not call shop.echo: shop is closed") ||
 		!reflect.DeepEqual(e.Steps, decision.Steps) || e.Docs != nil {
@@ -326,8 +331,8 @@ func TestCallPolicy(t *testing.T) {
 	failsWith(t, makeCall(t, h, "shop.echo", "{}"), host.Denied) // the zero value denies
 
 	decision = host.Decision{Verdict: host.Allow,
-		Missing: []host.Denial{{Right: "fs:ro:PATH=/data", Why: "prices"}, {Right: "clock"}},
-		Steps:   []host.Step{host.OperatorStep(host.OpPolicyGrant)}}
+		Missing: []grant.Denial{{Right: "fs:ro:PATH=/data", Why: "prices"}, {Right: "clock"}},
+		Steps:   []step.Step{step.Operator(step.OpPolicyGrant)}}
 	e = failsWith(t, makeCall(t, h, "shop.echo", "{}"), host.Denied)
 	if !reflect.DeepEqual(e.Denied, decision.Missing) ||
 		!strings.Contains(e.Message, "fs:ro:PATH=/data, clock; nothing was run") ||
@@ -359,13 +364,13 @@ func TestCallPolicy(t *testing.T) {
 		t.Errorf("%d events for 6 calls", n)
 	}
 
-	grant := host.Grant{Clock: true, Tools: []string{"cdp.*"}}
-	decision = host.Decision{Verdict: host.Allow, Grant: grant, Limits: host.Limits{MemoryMiB: 7},
+	granted := grant.Grant{Clock: true, Tools: []string{"cdp.*"}}
+	decision = host.Decision{Verdict: host.Allow, Grant: granted, Limits: grant.Limits{MemoryMiB: 7},
 		Settings: json.RawMessage(`{"a":1}`)}
 	if a := makeCall(t, h, "shop.echo", "{}"); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	if r := f.requests()[0]; !reflect.DeepEqual(r.Grant, grant) || r.Limits.MemoryMiB != 7 ||
+	if r := f.requests()[0]; !reflect.DeepEqual(r.Grant, granted) || r.Limits.MemoryMiB != 7 ||
 		string(r.Settings) != `{"a":1}` {
 		t.Errorf("the provider got %+v", r)
 	}
@@ -373,12 +378,12 @@ func TestCallPolicy(t *testing.T) {
 
 func TestCallDryRun(t *testing.T) {
 	f := newFake(t, shop, nil)
-	decision := host.Decision{Verdict: host.Confirm, Grant: host.Grant{Clock: true}}
+	decision := host.Decision{Verdict: host.Confirm, Grant: grant.Grant{Clock: true}}
 	h := newHost(t, call.Config{Policy: policy(func(host.Ask) (host.Decision, error) { return decision, nil })}, f)
 	dry := func(params string) *host.Answer {
 		a, _ := h.Call(t.Context(),
 			host.Call{Name: "shop.add", Params: json.RawMessage(params), Principal: cli,
-				Options: host.Options{DryRun: true, MaxBytes: 5}})
+				Options: job.Options{DryRun: true, MaxBytes: 5}})
 		return a
 	}
 	a := dry(`{"title":"<a>","count":"4"}`)
@@ -401,19 +406,19 @@ func TestCallDryRun(t *testing.T) {
 func TestCallEnds(t *testing.T) {
 	timeoutSaid := &host.Error{Code: host.Timeout, Message: "the page has an endless loop"}
 	after := func(data string, err error) handler {
-		return func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+		return func(ctx context.Context, _ *host.Request) (*job.Result, error) {
 			<-ctx.Done()
 			if err != nil {
 				return nil, err
 			}
-			return &host.Result{Data: json.RawMessage(data)}, nil
+			return &job.Result{Data: json.RawMessage(data)}, nil
 		}
 	}
 	interrupt := &host.Error{Code: host.Terminated, Message: "terminated"}
 	for _, c := range []struct {
 		name    string
 		run     handler
-		limits  host.Limits
+		limits  grant.Limits
 		timeout time.Duration
 		cancel  error // cancels the call after a second, with this cause
 		code    host.Code
@@ -436,11 +441,11 @@ func TestCallEnds(t *testing.T) {
 			says: "within 2s", took: 2 * time.Second, next: "timeout 8s"},
 		{name: "longer timeout of the caller", run: after("{}", nil), timeout: time.Minute, code: host.Timeout,
 			took: time.Minute},
-		{name: "limit of the policy", run: after("{}", nil), limits: host.Limits{Timeout: time.Second}, code: host.Timeout,
+		{name: "limit of the policy", run: after("{}", nil), limits: grant.Limits{Timeout: time.Second}, code: host.Timeout,
 			says: "within 1s", took: time.Second, next: "policy explain shop"},
-		{name: "timeout over the limit of the policy", run: after("{}", nil), limits: host.Limits{Timeout: 3 * time.Second},
+		{name: "timeout over the limit of the policy", run: after("{}", nil), limits: grant.Limits{Timeout: 3 * time.Second},
 			timeout: time.Minute, code: host.Timeout, took: 3 * time.Second, next: "policy explain shop"},
-		{name: "limit of the policy over the timeout", run: after("{}", nil), limits: host.Limits{Timeout: time.Hour},
+		{name: "limit of the policy over the timeout", run: after("{}", nil), limits: grant.Limits{Timeout: time.Hour},
 			code: host.Timeout, took: 5 * time.Second},
 		{name: "interrupted", run: after("", context.Canceled), cancel: context.Canceled, code: host.Interrupted,
 			says: "was interrupted", took: time.Second},
@@ -451,9 +456,9 @@ func TestCallEnds(t *testing.T) {
 		{name: "a result in time, then interrupted", run: after("{}", nil), cancel: context.Canceled,
 			took: time.Second},
 		{name: "a failure in time",
-			run:  func(context.Context, *host.Request) (*host.Result, error) { return nil, errors.New("boom") },
+			run:  func(context.Context, *host.Request) (*job.Result, error) { return nil, errors.New("boom") },
 			code: host.Internal, says: "boom"},
-		{name: "nothing", run: func(context.Context, *host.Request) (*host.Result, error) { return nil, nil },
+		{name: "nothing", run: func(context.Context, *host.Request) (*job.Result, error) { return nil, nil },
 			code: host.Internal, says: "returned no result"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -468,7 +473,7 @@ func TestCallEnds(t *testing.T) {
 					time.AfterFunc(time.Second, func() { cancel(c.cancel) })
 				}
 				began := time.Now()
-				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{Timeout: c.timeout}})
+				a, _ := h.Call(ctx, host.Call{Name: "shop.echo", Principal: cli, Options: job.Options{Timeout: c.timeout}})
 				if took := time.Since(began); took != c.took || a.Duration != took {
 					t.Errorf("the call took %v and reports %v, expected %v", took, a.Duration, c.took)
 				}
@@ -541,11 +546,11 @@ func TestCallPreparation(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &preparer{fake: newFake(t, shop, nil), ready: time.Now().Add(10 * time.Second)}
 				h := newHost(t, call.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
-					return host.Decision{Verdict: host.Allow, Limits: host.Limits{Timeout: c.limit}}, nil
+					return host.Decision{Verdict: host.Allow, Limits: grant.Limits{Timeout: c.limit}}, nil
 				})}, p)
 				a, _ := h.Call(t.Context(), host.Call{Name: "shop.order.slow", Principal: cli,
-					Options: host.Options{Timeout: c.timeout.Abs(), TimeoutConfigured: c.timeout < 0},
-					Given:   host.StepOptions{Timeout: max(c.timeout, 0)}})
+					Options: job.Options{Timeout: c.timeout.Abs(), TimeoutConfigured: c.timeout < 0},
+					Given:   step.Options{Timeout: max(c.timeout, 0)}})
 				e := failsWith(t, a, host.Timeout)
 				if a.Duration != c.took || !strings.Contains(e.Message, c.says) {
 					t.Errorf("%q after %v, expected %q after %v", e.Message, a.Duration, c.says, c.took)
@@ -555,7 +560,7 @@ func TestCallPreparation(t *testing.T) {
 					t.Errorf("the warnings are %s", said)
 				}
 				if c.next == "" {
-					if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options.Timeout != 0 {
+					if len(a.Steps) != 1 || a.Steps[0].Op != step.OpCall || a.Steps[0].Options.Timeout != 0 {
 						t.Errorf("the steps are %+v, expected the call without a timeout", a.Steps)
 					}
 				} else if next := fmt.Sprint(a.Steps); !strings.Contains(next, c.next) {
@@ -608,8 +613,8 @@ func TestCallResult(t *testing.T) {
 	if len(e.Details) != 1 || e.Details[0].Parameter != "/id" || e.Details[0].Keyword != "type" {
 		t.Errorf("details %+v", e.Details)
 	}
-	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
-		return &host.Result{Data: json.RawMessage(`1`), Warnings: []string{"nearly sold out"}}, nil
+	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*job.Result, error) {
+		return &job.Result{Data: json.RawMessage(`1`), Warnings: []string{"nearly sold out"}}, nil
 	}})
 	if a := makeCall(t, newHost(t, call.Config{}, f), "shop.echo", ""); !slices.Equal(a.Warnings,
 		[]string{"nearly sold out"}) {
@@ -618,7 +623,7 @@ func TestCallResult(t *testing.T) {
 }
 
 func TestCallToolError(t *testing.T) {
-	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+	f := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*job.Result, error) {
 		return nil, &host.Error{Code: host.ToolFailed, Exit: 10, Message: "sold out", Tool: &host.ToolError{Exit: 10,
 			Name: "sold_out", Details: json.RawMessage(`{"left":"\ud800"}`)}}
 	}})
@@ -638,12 +643,12 @@ func TestCallShow(t *testing.T) {
 		a, _ := h.Call(t.Context(), c)
 		return a
 	}
-	if a := ask(host.Call{Options: host.Options{MaxBytes: len(data)}}); a.Cut || string(a.Data) != data {
+	if a := ask(host.Call{Options: job.Options{MaxBytes: len(data)}}); a.Cut || string(a.Data) != data {
 		t.Errorf("a result of exactly the limit was cut: %s", a.Data)
 	}
 	for limit := 1; limit < len(data); limit++ {
-		a := ask(host.Call{Principal: host.Principal{Session: host.Session{Name: "s"}},
-			Options: host.Options{MaxBytes: limit}})
+		a := ask(host.Call{Principal: caller.Principal{Session: caller.Session{Name: "s"}},
+			Options: job.Options{MaxBytes: limit}})
 		var cut struct {
 			Truncated  bool `json:"truncated"`
 			TotalBytes int  `json:"total_bytes"`
@@ -661,14 +666,14 @@ func TestCallShow(t *testing.T) {
 		if want, ok := whole[limit]; ok && cut.Text != want {
 			t.Errorf("%d bytes: %s is shown, want %s: it ends at a whole value, if one fits", limit, cut.Text, want)
 		}
-		if whole, err := sessions.Result(host.Session{Name: "s"}, a.CallID); err != nil || string(whole) != data {
+		if whole, err := sessions.Result(caller.Session{Name: "s"}, a.CallID); err != nil || string(whole) != data {
 			t.Errorf("%d bytes: the whole result is %s, %v", limit, whole, err)
 		}
-		if _, err := sessions.Result(host.Session{Name: "other"}, a.CallID); err == nil {
+		if _, err := sessions.Result(caller.Session{Name: "other"}, a.CallID); err == nil {
 			t.Error("another session can read the result")
 		}
 	}
-	if a := ask(host.Call{Options: host.Options{MaxBytes: 5}}); a.Err != nil ||
+	if a := ask(host.Call{Options: job.Options{MaxBytes: 5}}); a.Err != nil ||
 		!strings.HasPrefix(string(a.Data), `{"truncated":true,"total_bytes":`) || strings.Contains(string(a.Data), `\u003c`) {
 		t.Errorf("without a session: %s", a.Data)
 	}
@@ -679,51 +684,51 @@ func TestCallShow(t *testing.T) {
 		}
 		return json.RawMessage(`[1,2,3]`), nil
 	})
-	a := ask(host.Call{Filter: first, Options: host.Options{JQ: ".", MaxBytes: 7}})
+	a := ask(host.Call{Filter: first, Options: job.Options{JQ: ".", MaxBytes: 7}})
 	if a.Cut || string(a.Data) != `[1,2,3]` {
 		t.Errorf("the filter was applied after the cut: %s", a.Data)
 	}
-	a = ask(host.Call{Principal: host.Principal{Session: host.Session{Name: "s"}}, Filter: first,
-		Options: host.Options{JQ: ".", MaxBytes: 3}})
-	if whole, err := sessions.Result(host.Session{Name: "s"}, a.CallID); err != nil || string(whole) != `[1,2,3]` {
+	a = ask(host.Call{Principal: caller.Principal{Session: caller.Session{Name: "s"}}, Filter: first,
+		Options: job.Options{JQ: ".", MaxBytes: 3}})
+	if whole, err := sessions.Result(caller.Session{Name: "s"}, a.CallID); err != nil || string(whole) != `[1,2,3]` {
 		t.Errorf("the filtered result is stored: %s, %v", whole, err)
 	}
 	failing := filterFunc(func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return nil, host.Errorf(host.InvalidArgs, "no such field")
 	})
-	failsWith(t, ask(host.Call{Filter: failing, Options: host.Options{JQ: "."}}), host.InvalidArgs)
+	failsWith(t, ask(host.Call{Filter: failing, Options: job.Options{JQ: "."}}), host.InvalidArgs)
 	if a := ask(host.Call{Filter: failing}); a.Err != nil {
 		t.Errorf("without an expression: %v", a.Err)
 	}
-	failsWith(t, ask(host.Call{Options: host.Options{JQ: "."}}), host.Unavailable)
+	failsWith(t, ask(host.Call{Options: job.Options{JQ: "."}}), host.Unavailable)
 
 	endless := filterFunc(func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
 		<-ctx.Done()
 		return nil, host.Errorf(host.Timeout, "the filter did not end")
 	})
-	failsWith(t, ask(host.Call{Filter: endless, Options: host.Options{JQ: ".", Timeout: time.Millisecond}}), host.Timeout)
+	failsWith(t, ask(host.Call{Filter: endless, Options: job.Options{JQ: ".", Timeout: time.Millisecond}}), host.Timeout)
 }
 
 // TestInvalidFilter checks that an invalid expression is refused before the tool runs, with the call that was meant.
 func TestInvalidFilter(t *testing.T) {
 	ran := false
 	f := newFake(t, shop, map[string]handler{
-		"echo": func(context.Context, *host.Request) (*host.Result, error) {
+		"echo": func(context.Context, *host.Request) (*job.Result, error) {
 			ran = true
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		},
 	})
 	h := newHost(t, call.Config{}, f)
 	a, _ := h.Call(t.Context(), host.Call{
-		Name: "shop.echo", Filter: filterFunc(nil), Options: host.Options{JQ: "wrong", Place: host.Place{Target: "T"}},
-		Given: host.StepOptions{JQ: "wrong", Place: host.Place{Target: "T"}},
+		Name: "shop.echo", Filter: filterFunc(nil), Options: job.Options{JQ: "wrong", Place: step.Place{Target: "T"}},
+		Given: step.Options{JQ: "wrong", Place: step.Place{Target: "T"}},
 	})
 	failsWith(t, a, host.InvalidArgs)
 	if ran {
 		t.Error("the tool ran")
 	}
-	want := host.StepOptions{JQ: "right", Place: host.Place{Target: "T"}}
-	if len(a.Steps) != 1 || a.Steps[0].Op != host.OpCall || a.Steps[0].Options != want {
+	want := step.Options{JQ: "right", Place: step.Place{Target: "T"}}
+	if len(a.Steps) != 1 || a.Steps[0].Op != step.OpCall || a.Steps[0].Options != want {
 		t.Errorf("steps: %+v", a.Steps)
 	}
 }
@@ -744,17 +749,17 @@ func (f filterFunc) Filter(ctx context.Context, _ string, data json.RawMessage) 
 
 func TestCallToolOfAnother(t *testing.T) {
 	rec := &recorder{}
-	caller := outerNamed("caller")
+	who := outerNamed("caller")
 	var depth int
-	f := newFake(t, caller, map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	f := newFake(t, who, map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			return callTool(ctx, r, "shop__add", json.RawMessage(`{"title":"a","count":"3"}`), "")
 		},
-		"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"order.list": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			depth++
 			return callTool(ctx, r, "caller.order.list", nil, "")
 		},
-		"order.cancel": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"order.cancel": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			return callTool(ctx, r, "shop.nothing", nil, "")
 		},
 	})
@@ -764,7 +769,7 @@ func TestCallToolOfAnother(t *testing.T) {
 		t.Fatalf("%s, %v", a.Data, a.Err)
 	}
 	events := rec.all()
-	own := "plugin:caller/" + (host.Session{Name: "s"}).GuestID("caller")
+	own := "plugin:caller/" + (caller.Session{Name: "s"}).GuestID("caller")
 	if len(events) != 2 || events[0].Tool != "shop.add" || events[0].Caller != "plugin:caller" ||
 		events[0].Session != own || events[1].Tool != "caller.echo" || events[1].Caller != "cli" {
 		t.Errorf("events %+v", events)
@@ -796,7 +801,7 @@ func TestCallSendAnyway(t *testing.T) {
 	h := newHost(t, call.Config{}, passing{f})
 	send := func(name, params string) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: name, Params: json.RawMessage(params), Principal: cli, Options: host.Options{SendAnyway: true}})
+			host.Call{Name: name, Params: json.RawMessage(params), Principal: cli, Options: job.Options{SendAnyway: true}})
 		return a
 	}
 	if a := send("shop.Future.method", `{"any":[1,"x"]}`); a.Err != nil || a.Tool != "shop.Future.method" ||
@@ -818,7 +823,7 @@ func TestCallSendAnyway(t *testing.T) {
 // streaming is a fake that emits three records.
 type streaming struct{ *fake }
 
-func (s streaming) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (s streaming) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	if !r.Wants.Records {
 		return s.fake.Invoke(ctx, r)
 	}
@@ -828,14 +833,14 @@ func (s streaming) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 			return nil, host.Errorf(host.Interrupted, "nobody reads any more")
 		}
 	}
-	return &host.Result{Data: json.RawMessage(`{"end":"max"}`)}, nil
+	return &job.Result{Data: json.RawMessage(`{"end":"max"}`)}, nil
 }
 
 func TestCallStream(t *testing.T) {
 	h := newHost(t, call.Config{}, streaming{newFake(t, shop, nil)})
 	var got []string
 	c := host.Call{Name: "shop.echo", Principal: cli}
-	c.Sink.Wants.Records, c.Sink.Event = true, func(e host.JobEvent) error {
+	c.Sink.Wants.Records, c.Sink.Event = true, func(e job.Event) error {
 		got = append(got, cmp.Or(string(e.Record), e.Kind))
 		return nil
 	}
@@ -843,14 +848,14 @@ func TestCallStream(t *testing.T) {
 		strings.Join(got, " ") != "started 0 1 2" {
 		t.Errorf("%s, %v, %q", a.Data, a.Err, got)
 	}
-	c.Sink.Event = func(host.JobEvent) error { return errors.New("closed") }
+	c.Sink.Event = func(job.Event) error { return errors.New("closed") }
 	stopped, _ := h.Call(t.Context(), c)
 	failsWith(t, stopped, host.Interrupted)
 	if a := makeCall(t, h, "shop.echo", `{"a":1}`); string(a.Data) != `{"a":1}` {
 		t.Errorf("without a sink: %s", a.Data)
 	}
 	plain := newHost(t, call.Config{}, newFake(t, shop, nil))
-	c.Sink.Event = func(host.JobEvent) error { t.Error("emitted"); return nil }
+	c.Sink.Event = func(job.Event) error { t.Error("emitted"); return nil }
 	if a, _ := plain.Call(t.Context(), c); a.Err != nil {
 		t.Errorf("a provider that cannot stream: %v", a.Err)
 	}
@@ -864,8 +869,8 @@ func TestCallEvents(t *testing.T) {
 	cancel := h.Subscribe(func(e host.Event) { followed = append(followed, e) })
 	ask := func(name, params string) *host.Answer {
 		a, _ := h.Call(t.Context(),
-			host.Call{Name: name, Params: json.RawMessage(params), Principal: host.Principal{Name: "mcp:claude",
-				Session: host.Session{Name: "s"}}})
+			host.Call{Name: name, Params: json.RawMessage(params), Principal: caller.Principal{Name: "mcp:claude",
+				Session: caller.Session{Name: "s"}}})
 		return a
 	}
 
@@ -914,7 +919,7 @@ func TestCallEvents(t *testing.T) {
 		e.DocsTokens == 0 || e.CallID == "" {
 		t.Errorf("describe: %+v", e)
 	}
-	found, _, err := h.Search(t.Context(), cliIn("s"), host.SearchQuery{Text: "sell tea"})
+	found, _, err := h.Search(t.Context(), cliIn("s"), search.Query{Text: "sell tea"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -962,7 +967,7 @@ func TestSwapDuringCalls(t *testing.T) {
 					string(a.Data) != "1" && string(a.Data) != "2" {
 					t.Errorf("%s, %v", a.Data, a.Err)
 				}
-				if _, _, err := h.Search(context.Background(), cli, host.SearchQuery{Text: "echo"}); err != nil {
+				if _, _, err := h.Search(context.Background(), cli, search.Query{Text: "echo"}); err != nil {
 					t.Error(err)
 				}
 				cancel := h.Subscribe(func(host.Event) {})
@@ -979,10 +984,10 @@ func TestSwapDuringCalls(t *testing.T) {
 
 	began := make(chan struct{})
 	swapped := make(chan struct{})
-	one.handlers["echo"] = func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	one.handlers["echo"] = func(ctx context.Context, r *host.Request) (*job.Result, error) {
 		close(began)
 		<-swapped
-		return &host.Result{Data: json.RawMessage(`"old"`)}, nil
+		return &job.Result{Data: json.RawMessage(`"old"`)}, nil
 	}
 	go func() { <-began; h.Swap(b); close(swapped) }()
 	if a := makeCall(t, h, "shop.echo", ""); string(a.Data) != `"old"` {
@@ -1017,7 +1022,7 @@ func TestCallEventsOfRefusedRetries(t *testing.T) {
 	ask := func(params string, dry bool) *host.Answer {
 		a, _ := h.Call(t.Context(),
 			host.Call{Name: "shop.add", Params: json.RawMessage(params), Principal: cliIn("s"),
-				Options: host.Options{DryRun: dry}})
+				Options: job.Options{DryRun: dry}})
 		return a
 	}
 	failed := ask(`{"titel":"a"}`, false)
@@ -1109,7 +1114,7 @@ func TestErrorsAreBounded(t *testing.T) {
 // TestToolNamedTimeout checks that a tool whose own exit code is named timeout does not report the host's.
 func TestToolNamedTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t, shop, map[string]handler{"echo": func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+		f := newFake(t, shop, map[string]handler{"echo": func(ctx context.Context, _ *host.Request) (*job.Result, error) {
 			<-ctx.Done()
 			return nil, &host.Error{Code: host.Timeout, Exit: 10, Message: "mine", Tool: &host.ToolError{Exit: 10,
 				Name: "timeout"}}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -168,7 +171,7 @@ func TestSearch(t *testing.T) {
 		"give food to the lions", `"name": "add"`, `"name": "feed"`).Replace(shop)
 	f, z := newFake(t, shop, nil), newFake(t, zoo, nil)
 	h := newHost(t, call.Config{}, f, z, unindexed{named(t, "broken")})
-	find := func(q host.SearchQuery) (*host.SearchData, string, bool) {
+	find := func(q search.Query) (*search.Data, string, bool) {
 		t.Helper()
 		data, weak, err := h.Search(t.Context(), cli, q)
 		if err != nil {
@@ -189,43 +192,43 @@ func TestSearch(t *testing.T) {
 	for text, first := range map[string]string{"feed": "zoo.feed", "give food to the lions": "zoo.feed",
 		"sell something": "shop.add", "zoo.order.list": "zoo.order.list",
 		"canel an order": "shop.order.cancel zoo.order.cancel"} {
-		if _, got, _ := find(host.SearchQuery{Text: text}); !strings.HasPrefix(got, first) {
+		if _, got, _ := find(search.Query{Text: text}); !strings.HasPrefix(got, first) {
 			t.Errorf("%q found %s, expected %s first", text, got, first)
 		}
 	}
-	if _, got, _ := find(host.SearchQuery{Text: "order", Plugin: "ZOO"}); strings.Contains(got, "shop.") || got == "" {
+	if _, got, _ := find(search.Query{Text: "order", Plugin: "ZOO"}); strings.Contains(got, "shop.") || got == "" {
 		t.Errorf("in zoo: %s", got)
 	}
-	if _, got, _ := find(host.SearchQuery{Text: "order",
+	if _, got, _ := find(search.Query{Text: "order",
 		Effect: "destructive"}); got != "shop.order.cancel zoo.order.cancel" {
 		t.Errorf("destructive: %s", got)
 	}
-	if _, got, _ := find(host.SearchQuery{Text: "list", Group: "order"}); got == "" || strings.Contains(got, "echo") {
+	if _, got, _ := find(search.Query{Text: "list", Group: "order"}); got == "" || strings.Contains(got, "echo") {
 		t.Errorf("in the group order: %s", got)
 	}
-	if data, got, _ := find(host.SearchQuery{Text: "order", Limit: 1}); len(data.Results) != 1 || data.Total < 2 {
+	if data, got, _ := find(search.Query{Text: "order", Limit: 1}); len(data.Results) != 1 || data.Total < 2 {
 		t.Errorf("one of several: %s of %d", got, data.Total)
 	}
-	if _, got, weak := find(host.SearchQuery{Text: "quantum chromodynamics"}); !weak && got != "" {
+	if _, got, weak := find(search.Query{Text: "quantum chromodynamics"}); !weak && got != "" {
 		t.Errorf("nothing matches, and there is no warning: %s", got)
 	}
 	for _, odd := range []string{"", " ", "\x00", "\xff", "\u202e", strings.Repeat("order ", 10000),
 		strings.Repeat("x", 100000), "-- '\"; drop"} {
-		if data, _, _ := find(host.SearchQuery{Text: odd}); strings.ContainsAny(data.Query, "\x00\u202e") {
+		if data, _, _ := find(search.Query{Text: odd}); strings.ContainsAny(data.Query, "\x00\u202e") {
 			t.Errorf("%q is shown as %q", odd, data.Query)
 		}
 	}
-	if _, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "a", Plugin: "sop"}); err == nil ||
+	if _, _, err := h.Search(t.Context(), cli, search.Query{Text: "a", Plugin: "sop"}); err == nil ||
 		host.AsError(err).Code != host.NotFound || names(host.AsError(err).DidYouMean) != "shop" {
 		t.Errorf("an unknown plugin: %v", err)
 	}
-	if data, got, _ := find(host.SearchQuery{Text: "\x1b[31mfe\x00ed\x1b[0m"}); !strings.HasPrefix(got, "zoo.feed") ||
+	if data, got, _ := find(search.Query{Text: "\x1b[31mfe\x00ed\x1b[0m"}); !strings.HasPrefix(got, "zoo.feed") ||
 		data.Query != "feed" {
 		t.Errorf("%q found %s", data.Query, got)
 	}
 	for _, c := range [][3]string{{"oder", "", "broken.order shop.order zoo.order"}, {"zoo.oder", "zoo", "zoo.order"},
 		{"food", "", ""}} {
-		_, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "list", Group: c[0], Plugin: c[1]})
+		_, _, err := h.Search(t.Context(), cli, search.Query{Text: "list", Group: c[0], Plugin: c[1]})
 		if e := host.AsError(err); err == nil || e.Code != host.NotFound || names(e.DidYouMean) != c[2] {
 			t.Errorf("an unknown group %s: %v", c[0], err)
 		}
@@ -233,7 +236,7 @@ func TestSearch(t *testing.T) {
 	if len(f.requests())+len(z.requests()) > 0 {
 		t.Error("Search ran a tool")
 	}
-	if err := host.SegmentUsable([]byte("nothing")); err == nil {
+	if err := segment.Check([]byte("nothing")); err == nil {
 		t.Error("a damaged segment is usable")
 	}
 }
@@ -269,7 +272,7 @@ func TestMeant(t *testing.T) {
 
 // TestSearchDocIsClean checks that phrases of a plugin, which hits show, show their control characters.
 func TestSearchDocIsClean(t *testing.T) {
-	d := host.SearchDocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"},
+	d := segment.DocOf(&manifest.Tool{Name: "add", Aliases: []string{"snap\x1b[2J\u202eper\nzap"},
 		Keywords: []string{"key\x07word"}, Tasks: []string{"see the \x1b[31mmoon"}})
 	if got := strings.Join(slices.Concat(d.Aliases, d.Keywords, d.Tasks),
 		"|"); got != `snap\u001b[2J\u202eper zap|key\u0007word|see the \u001b[31mmoon` {
@@ -278,16 +281,16 @@ func TestSearchDocIsClean(t *testing.T) {
 }
 
 func TestGrantNames(t *testing.T) {
-	if got := (host.Grant{}).Names(); got == nil || len(got) != 0 {
+	if got := (grant.Grant{}).Names(); got == nil || len(got) != 0 {
 		t.Errorf("nothing: %#v, expected an empty list, which is [] in JSON", got)
 	}
-	g := host.Grant{
-		FS: []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"},
+	g := grant.Grant{
+		FS: []grant.FS{{Path: "/data", Source: "/srv/data", Mode: "ro"},
 			{Path: "/out", Source: "/tmp/out", Mode: "rw"}},
-		HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}},
+		HTTP: []grant.HTTP{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}},
 			{URL: "https://example.com"}},
 		Env: map[string]string{"TZ": "UTC", "LANG": "C"}, Tools: []string{"cdp.Page.*"},
-		Secrets: []host.SecretGrant{{Name: "A"}, {Name: "B", Read: true}}, Browser: true, Clock: true, Random: true,
+		Secrets: []grant.Secret{{Name: "A"}, {Name: "B", Read: true}}, Browser: true, Clock: true, Random: true,
 	}
 	want := "fs:ro:/srv/data=/data fs:rw:/tmp/out=/out http:GET,POST:https://api.example.com " +
 		"http:GET:https://example.com tool:cdp.Page.* env:LANG env:TZ secret:A secret:read:B browser:session clock random"
@@ -297,11 +300,11 @@ func TestGrantNames(t *testing.T) {
 }
 
 func TestAsked(t *testing.T) {
-	if got := host.RequestedRights(manifest.Capabilities{}); len(got) != 0 {
+	if got := grant.Requested(manifest.Capabilities{}); len(got) != 0 {
 		t.Errorf("nothing: %+v", got)
 	}
 	bad := "why\x1b[31m\n\u202enot"
-	got := host.RequestedRights(manifest.Capabilities{
+	got := grant.Requested(manifest.Capabilities{
 		FS: []manifest.FSCapability{{Path: "/data", Mode: "rw", Why: bad}},
 		HTTP: []manifest.HTTPCapability{{URL: "https://example.com"},
 			{URL: "https://example.com", Methods: []string{"PUT"}}},
@@ -385,7 +388,7 @@ func TestEqualHits(t *testing.T) {
 		{"Mine alpha unknown", "mine alpha page cdp zeta beta"},
 	} {
 		h := newHost(t, call.Config{Prefer: strings.Fields(c.prefer)}, providers...)
-		data, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "sell tea"})
+		data, _, err := h.Search(t.Context(), cli, search.Query{Text: "sell tea"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,10 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -31,7 +34,7 @@ func (a *authorization) confineAll(context.Context) error {
 // file to be made is FOLDER//REST: no link may lead out of FOLDER when it is made.
 func (a *authorization) confine(d host.Decision) error {
 	tool := a.params.At.Tool
-	anything := a.call.Principal.Name == host.CallerCLI
+	anything := a.call.Principal.Name == caller.CLI
 	shares, saves := hasMark(tool, sharedMark), hasMark(tool, savedMark)
 	if len(tool.URL)+len(tool.Files) == 0 || anything && !shares && !saves {
 		return nil
@@ -136,7 +139,7 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 		}
 		folders = nil
 		for _, folder := range a.clientFolders(d, saves) {
-			folders = append(folders, host.FSGrant{Path: filepath.ToSlash(folder), Source: folder, Mode: modes[saves]})
+			folders = append(folders, grant.FS{Path: filepath.ToSlash(folder), Source: folder, Mode: modes[saves]})
 		}
 	}
 	if path.Clean(name) != name || !path.IsAbs(name) {
@@ -150,9 +153,9 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 		return a.denyClientFile(d, name, mode, saves)
 	}
 	mode := modes[saves]
-	for _, pathOf := range []func(host.FSGrant) string{
-		func(g host.FSGrant) string { return g.Path },
-		func(g host.FSGrant) string { return filepath.ToSlash(g.Source) },
+	for _, pathOf := range []func(grant.FS) string{
+		func(g grant.FS) string { return g.Path },
+		func(g grant.FS) string { return filepath.ToSlash(g.Source) },
 	} {
 		for _, g := range folders {
 			rest, within := relativeTo(name, pathOf(g))
@@ -294,8 +297,8 @@ func (a *authorization) denyPluginFile(name, mode string) error {
 		// To say which of these it is would tell a plugin where the host's folders are.
 		e.Message += "; it cannot be granted: the root, the host's folders, folders that contain those, and pseudo file " +
 			"systems are out of reach"
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, host.Printable(strings.TrimPrefix(a.call.Principal.Name,
-			host.CallerPlugin))))
+		return e.WithSteps(step.Operator(step.OpPolicyExplain, host.Printable(strings.TrimPrefix(a.call.Principal.Name,
+			caller.PluginPrefix))))
 	}
 	guest, asked := "/files", false
 	for _, c := range a.behalf.callerAsks.FS {
@@ -325,21 +328,21 @@ func isWithin(file, folder string) bool {
 func denied(tool, right, why string) *host.Error {
 	e := &host.Error{Code: host.Denied, Message: tool + ": " + why + "; nothing was run"}
 	if right == "" {
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, tool))
+		return e.WithSteps(step.Operator(step.OpPolicyExplain, tool))
 	}
 	right = manifest.CleanLine(right)
 	e.Message = "not granted: " + right + ": " + e.Message
-	e.Denied = []host.Denial{{Right: right, Why: why}}
+	e.Denied = []grant.Denial{{Right: right, Why: why}}
 	return e
 }
 
 // withGrantStep adds the step that grants a right to the calling plugin. Where its manifest does not ask for the right,
 // a grant would have no effect: the step then explains which rights it has.
-func withGrantStep(caller string, e *host.Error, asked bool, grant string) *host.Error {
-	plugin := host.Printable(strings.TrimPrefix(caller, host.CallerPlugin))
+func withGrantStep(who string, e *host.Error, asked bool, grant string) *host.Error {
+	plugin := host.Printable(strings.TrimPrefix(who, caller.PluginPrefix))
 	if !asked {
 		e.Message += "; the manifest of " + plugin + " does not ask for it"
-		return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
+		return e.WithSteps(step.Operator(step.OpPolicyExplain, plugin))
 	}
-	return e.WithSteps(host.OperatorStep(host.OpPolicyGrant, plugin, manifest.CleanLine(grant)))
+	return e.WithSteps(step.Operator(step.OpPolicyGrant, plugin, manifest.CleanLine(grant)))
 }

@@ -12,6 +12,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
 )
 
@@ -33,12 +36,12 @@ const browser = `{
 
 // confined returns a function that calls a tool of the plugin web as a caller. It returns the parameters that reached
 // the tool, or the error.
-func confined(t *testing.T, grant host.Grant, folders []string,
+func confined(t *testing.T, grant grant.Grant, folders []string,
 ) func(caller, tool, params string) (string, *host.Error) {
 	web := newFake(t, browser, nil)
 	var inner struct{ tool, params string }
 	outer := newFake(t, outerNamed("one"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			return callTool(ctx, r, inner.tool, json.RawMessage(inner.params), "")
 		}})
 	h := newHost(t, call.Config{Own: &protect.Files{}, Policy: policy(func(a host.Ask) (host.Decision, error) {
@@ -51,20 +54,20 @@ func confined(t *testing.T, grant host.Grant, folders []string,
 		}
 		return d, nil
 	})}, web, outer)
-	return func(caller, tool, params string) (string, *host.Error) {
+	return func(who, tool, params string) (string, *host.Error) {
 		before := len(web.requests())
-		call := host.Call{Name: "web." + tool, Params: json.RawMessage(params), Principal: host.Principal{Name: caller}}
-		if caller == "plugin:one" {
+		call := host.Call{Name: "web." + tool, Params: json.RawMessage(params), Principal: caller.Principal{Name: who}}
+		if who == "plugin:one" {
 			inner.tool, inner.params = call.Name, params
 			call.Name, call.Params, call.Principal.Name = "one.echo", nil, "cli"
 		}
 		a, _ := h.Call(t.Context(), call)
 		made := web.requests()[before:]
 		if (a.Err == nil) != (len(made) == 1) {
-			t.Errorf("%s: %s %s: %v, and the tool ran %d times", caller, tool, params, a.Err, len(made))
+			t.Errorf("%s: %s %s: %v, and the tool ran %d times", who, tool, params, a.Err, len(made))
 		}
 		if a.Err != nil && a.Err.Code != host.Denied && len(a.Err.Steps) == 0 {
-			t.Errorf("%s: %s %s: %v leads nowhere", caller, tool, params, a.Err)
+			t.Errorf("%s: %s %s: %v leads nowhere", who, tool, params, a.Err)
 		}
 		if a.Err != nil || len(made) == 0 {
 			return "", a.Err
@@ -76,7 +79,7 @@ func confined(t *testing.T, grant host.Grant, folders []string,
 func TestConfineURLs(t *testing.T) {
 	const person, client, plugin = "cli", "mcp:some", "plugin:one"
 	everybody, others := []string{person, client, plugin}, []string{person, client}
-	call := confined(t, host.Grant{HTTP: []host.HTTPGrant{{URL: "http://a"}, {URL: "https://*.b.test:8443"}}}, nil)
+	call := confined(t, grant.Grant{HTTP: []grant.HTTP{{URL: "http://a"}, {URL: "https://*.b.test:8443"}}}, nil)
 	for _, c := range []struct {
 		tool, params string
 		may          []string
@@ -151,7 +154,7 @@ func TestConfineFiles(t *testing.T) {
 			t.Skip("links cannot be made here: ", err)
 		}
 	}
-	call := confined(t, host.Grant{FS: []host.FSGrant{
+	call := confined(t, grant.Grant{FS: []grant.FS{
 		{Path: "/data", Source: filepath.Join(dir, "ro"), Mode: "ro"},
 		{Path: "/out", Source: filepath.Join(dir, "rw"), Mode: "rw"},
 		{Path: "/kernel", Source: "/proc", Mode: "ro"},
@@ -226,7 +229,7 @@ func TestDeniedFilesLeadOn(t *testing.T) {
 		{asks, "go", `{"url":"https://c.test/x"}`, "policy explain one", "does not ask for it"},
 	} {
 		outer := newFake(t, strings.Replace(outerNamed("one"), `"capabilities": {`, c.manifest, 1), map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				return callTool(ctx, r, "web."+c.tool, json.RawMessage(c.params), "")
 			}})
 		h := newHost(t, call.Config{}, newFake(t, browser, nil), outer)
@@ -236,7 +239,7 @@ func TestDeniedFilesLeadOn(t *testing.T) {
 			t.Errorf("%s %s: %q, %s; want %s and %q", c.tool, c.params, a.Steps, e.Message, c.step, c.says)
 		}
 	}
-	call := confined(t, host.Grant{}, []string{dir})
+	call := confined(t, grant.Grant{}, []string{dir})
 	for name, says := range map[string]string{
 		"/srv/up/x":  `; the operator can add "/srv/up" to files in [callers."mcp:some"] of policy.toml`,
 		"/proc/x":    "; the policy cannot list its folder",
@@ -277,7 +280,7 @@ func TestRefusalsOfListedFolders(t *testing.T) {
 		os.Symlink(in("other"), in("up/out-folder")), os.Symlink("nowhere", in("up/dangling"))); err != nil {
 		t.Skip("links cannot be made here: ", err)
 	}
-	fs := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: in("up"), Mode: "ro"}}}
+	fs := grant.Grant{FS: []grant.FS{{Path: "/data", Source: in("up"), Mode: "ro"}}}
 	call := confined(t, fs, []string{in("up"), in("gone")})
 	const own, link, missing = "it is a file that Parley reads or writes itself", "it is a link out of that folder",
 		"does not exist"
@@ -344,7 +347,7 @@ func TestRootWithOwnFiles(t *testing.T) {
 		}
 		roots := func() ([]string, bool) { return []string{"/", in("root")}, true }
 		a, _ := h.Call(t.Context(), host.Call{Name: "web." + c.tool, Params: params,
-			Principal: host.Principal{Name: "mcp:some", Roots: roots}})
+			Principal: caller.Principal{Name: "mcp:some", Roots: roots}})
 		says := ""
 		if a.Err != nil {
 			says = a.Err.Message
@@ -389,7 +392,7 @@ func FuzzConfine(f *testing.F) {
 	f.Add([]byte(`{"\u0075rl":"\tfile:///etc/passwd"}`))
 	f.Add([]byte(`{"url":{"url":"file:///"}}`))
 	f.Fuzz(func(t *testing.T, params []byte) {
-		call := confined(t, host.Grant{HTTP: []host.HTTPGrant{{URL: "http://a"}}}, nil)
+		call := confined(t, grant.Grant{HTTP: []grant.HTTP{{URL: "http://a"}}}, nil)
 		reached, err := call("plugin:one", "go", string(params))
 		if err != nil {
 			return
@@ -422,7 +425,7 @@ func TestConfineSaves(t *testing.T) {
 	if err := os.Symlink(in("outside"), in("up", "link")); err != nil {
 		t.Skip("links cannot be made here: ", err)
 	}
-	call := confined(t, host.Grant{FS: []host.FSGrant{
+	call := confined(t, grant.Grant{FS: []grant.FS{
 		{Path: "/data", Source: in("ro"), Mode: "ro"}, {Path: "/out", Source: in("rw"), Mode: "rw"},
 	}}, []string{in("up")})
 	const person, client, plugin = "cli", "mcp:some", "plugin:one"

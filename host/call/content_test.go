@@ -8,25 +8,26 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
 )
 
 func TestContentCheck(t *testing.T) {
 	for _, c := range []struct {
-		content host.Content
+		content job.Content
 		says    string
 	}{
-		{host.Content{Type: host.ContentText, Text: "a"}, ""},
-		{host.Content{Type: host.ContentText}, "requires text"},
-		{host.Content{Type: host.ContentImage, Data: "aGk=", MIME: "image/png"}, ""},
-		{host.Content{Type: host.ContentImage, Data: "aGk="}, "requires mime"},
-		{host.Content{Type: host.ContentAudio, MIME: "audio/wav"}, "requires data"},
-		{host.Content{Type: host.ContentAudio, Data: "a b", MIME: "audio/wav"}, "not valid base64"},
-		{host.Content{Type: host.ContentResource, URI: "file:///a", Text: "a"}, ""},
-		{host.Content{Type: host.ContentResource, URI: "file:///a"}, "requires data or text"},
-		{host.Content{Type: host.ContentResource, Text: "a"}, "requires uri"},
-		{host.Content{Type: host.ContentLink, URI: "https://a.test"}, ""},
-		{host.Content{Type: host.ContentLink}, "requires uri"},
-		{host.Content{Type: "video", Data: "aGk="}, `type "video" is not one of`},
+		{job.Content{Type: job.ContentText, Text: "a"}, ""},
+		{job.Content{Type: job.ContentText}, "requires text"},
+		{job.Content{Type: job.ContentImage, Data: "aGk=", MIME: "image/png"}, ""},
+		{job.Content{Type: job.ContentImage, Data: "aGk="}, "requires mime"},
+		{job.Content{Type: job.ContentAudio, MIME: "audio/wav"}, "requires data"},
+		{job.Content{Type: job.ContentAudio, Data: "a b", MIME: "audio/wav"}, "not valid base64"},
+		{job.Content{Type: job.ContentResource, URI: "file:///a", Text: "a"}, ""},
+		{job.Content{Type: job.ContentResource, URI: "file:///a"}, "requires data or text"},
+		{job.Content{Type: job.ContentResource, Text: "a"}, "requires uri"},
+		{job.Content{Type: job.ContentLink, URI: "https://a.test"}, ""},
+		{job.Content{Type: job.ContentLink}, "requires uri"},
+		{job.Content{Type: "video", Data: "aGk="}, `type "video" is not one of`},
 	} {
 		err := c.content.Check()
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
@@ -37,12 +38,12 @@ func TestContentCheck(t *testing.T) {
 
 // TestCallContent checks that content comes with the data, cleaned, and never with an error.
 func TestCallContent(t *testing.T) {
-	f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+	f := newFake(t, shop, map[string]handler{"echo": func(_ context.Context, r *host.Request) (*job.Result, error) {
 		data := json.RawMessage(`{}`)
 		if strings.Contains(string(r.Params), "broken") {
 			data = json.RawMessage(`{`)
 		}
-		return &host.Result{Data: data, Content: []host.Content{{Type: host.ContentText, Text: "a\u202eb\x1b[31m"}}}, nil
+		return &job.Result{Data: data, Content: []job.Content{{Type: job.ContentText, Text: "a\u202eb\x1b[31m"}}}, nil
 	}})
 	h := newHost(t, call.Config{}, f)
 	a := makeCall(t, h, "shop.echo", `{}`)

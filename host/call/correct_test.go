@@ -9,6 +9,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // bank is a plugin whose example values must not appear in corrections.
@@ -31,8 +35,8 @@ const bank = `{
   ]
 }`
 
-func hasOp(steps []host.Step, op host.Op) bool {
-	return slices.ContainsFunc(steps, func(s host.Step) bool { return s.Op == op })
+func hasOp(steps []step.Step, op step.Op) bool {
+	return slices.ContainsFunc(steps, func(s step.Step) bool { return s.Op == op })
 }
 
 // TestCorrections checks that corrections use only the caller's own values.
@@ -78,11 +82,11 @@ func TestCorrections(t *testing.T) {
 				}
 			}
 		}
-		runs := hasOp(a.Steps, host.OpCall)
+		runs := hasOp(a.Steps, step.OpCall)
 		switch {
 		case runs != (e.Retry != nil) || runs != (c.corrected != ""):
 			t.Errorf("%s: steps %v, retry %v", c.name, a.Steps, e.Retry)
-		case runs && (a.Steps[0].Op != host.OpCall || a.Steps[0].Options.DryRun != (c.tool == "drop")):
+		case runs && (a.Steps[0].Op != step.OpCall || a.Steps[0].Options.DryRun != (c.tool == "drop")):
 			t.Errorf("%s: first %+v", c.name, a.Steps[0])
 		case runs && !e.Retry.Options.DryRun && c.tool == "drop":
 			t.Errorf("%s: the command is destructive: %+v", c.name, e.Retry)
@@ -95,13 +99,13 @@ func TestCorrections(t *testing.T) {
 
 func TestCorrectionMovesOptions(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, bank, nil))
-	for params, want := range map[string]host.StepOptions{
+	for params, want := range map[string]step.Options{
 		`{"account":"a","timeout":"5s"}`:           {Timeout: 5 * time.Second, DryRun: true},
 		`{"account":"a","timeout_seconds":5}`:      {Timeout: 5 * time.Second, DryRun: true},
 		`{"account":"a","timeout_ms":1500}`:        {Timeout: 1500 * time.Millisecond, DryRun: true},
 		`{"account":"a","timeout":30000}`:          {Timeout: 30 * time.Second, DryRun: true},
-		`{"account":"a","target":"ab","dryRun":1}`: {Place: host.Place{Target: "ab"}, DryRun: true},
-		`{"account":"a","browser":"work"}`:         {Place: host.Place{Browser: "work"}, DryRun: true},
+		`{"account":"a","target":"ab","dryRun":1}`: {Place: step.Place{Target: "ab"}, DryRun: true},
+		`{"account":"a","browser":"work"}`:         {Place: step.Place{Browser: "work"}, DryRun: true},
 		`{"account":"a","jq":".id"}`:               {JQ: ".id", DryRun: true},
 		`{"account":"a","maxBytes":"10"}`:          {MaxBytes: 10, DryRun: true},
 		`{"account":"a","max_bytes":0}`:            {Unlimited: true, DryRun: true},
@@ -119,13 +123,13 @@ func TestCorrectionMovesOptions(t *testing.T) {
 		t.Errorf("%+v, %s, %s", e.Retry, e.Corrected, e.Template)
 	}
 	// The options of the call itself are kept, without those of the front end.
-	given := host.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept",
-		Place: host.Place{Browser: "b", Target: "t"}}
+	given := job.Options{Timeout: time.Second, MaxBytes: 9, OnDialog: "accept",
+		Place: step.Place{Browser: "b", Target: "t"}}
 	a, _ := h.Call(t.Context(), host.Call{Name: "bank.drop", Params: []byte(`{"account":"a","timeout":"5s"}`),
 		Principal: cli,
-		Options:   host.Options{Timeout: time.Minute, MaxBytes: 99}, Given: given.StepOptions()})
-	want := host.StepOptions{Timeout: 5 * time.Second, MaxBytes: 9, OnDialog: "accept",
-		Place:  host.Place{Browser: "b", Target: "t"},
+		Options:   job.Options{Timeout: time.Minute, MaxBytes: 99}, Given: given.StepOptions()})
+	want := step.Options{Timeout: 5 * time.Second, MaxBytes: 9, OnDialog: "accept",
+		Place:  step.Place{Browser: "b", Target: "t"},
 		DryRun: true}
 	if e := failsWith(t, a, host.InvalidArgs); e.Retry.Options != want || e.Steps[0].Options != want ||
 		a.Steps[0].Options != want {
@@ -142,7 +146,7 @@ func TestCorrectionMovesOptions(t *testing.T) {
 func TestInvalidURLLeadsOn(t *testing.T) {
 	m := strings.Replace(browser, `"x": {"type": "number"}`, `"x": {"type": "number", "default": 4}`, 1)
 	h := newHost(t, call.Config{}, newFake(t, m, nil))
-	for _, caller := range []string{"cli", "mcp:some"} {
+	for _, who := range []string{"cli", "mcp:some"} {
 		for params, want := range map[string]string{
 			`{"url":"a.test"}`:               `call web.go {"url":"https://a.test"}`,
 			`{"url":"a.test","x":4}`:         `call web.go {"url":"https://a.test","x":4}`,
@@ -150,11 +154,11 @@ func TestInvalidURLLeadsOn(t *testing.T) {
 			`{"url":"not a url"}`:            "describe web.go",
 		} {
 			a, _ := h.Call(t.Context(), host.Call{Name: "web.go", Params: []byte(params),
-				Principal: host.Principal{Name: caller},
-				Given:     host.StepOptions{Place: host.Place{Target: "T"}}})
+				Principal: caller.Principal{Name: who},
+				Given:     step.Options{Place: step.Place{Target: "T"}}})
 			e := failsWith(t, a, host.InvalidURL)
 			if len(a.Steps) != 1 || a.Steps[0].String() != want || e.Retry != nil && a.Steps[0].Options.Target != "T" {
-				t.Errorf("%s: %s: %q, want %q", caller, params, a.Steps, want)
+				t.Errorf("%s: %s: %q, want %q", who, params, a.Steps, want)
 			}
 		}
 	}
@@ -202,7 +206,7 @@ func TestDeprecated(t *testing.T) {
 	if a := makeCall(t, h, "old.tally", `{}`); len(a.Warnings) != 0 {
 		t.Errorf("warnings %q", a.Warnings)
 	}
-	found, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "count the sheep"})
+	found, _, err := h.Search(t.Context(), cli, search.Query{Text: "count the sheep"})
 	if err != nil || len(found.Results) != 2 || found.Results[0].Name != "old.tally" || !found.Results[1].Deprecated ||
 		found.Results[0].Score < found.Results[1].Score {
 		t.Errorf("%v: %+v", err, found)
@@ -210,7 +214,7 @@ func TestDeprecated(t *testing.T) {
 	// A replacement that the query does not find, or not within the limit, stands before it, too.
 	apart := newHost(t, call.Config{}, newFake(t, strings.NewReplacer("Tally the animals of a flock", "Weigh hay",
 		"count sheep of a flock", "weigh hay").Replace(old), nil))
-	for q, want := range map[host.SearchQuery]string{
+	for q, want := range map[search.Query]string{
 		{Text: "count the sheep"}:                 "old.tally old.count_sheep",
 		{Text: "count the sheep", Limit: 1}:       "old.tally",
 		{Text: "count the sheep", Limit: -1}:      "old.tally old.count_sheep",

@@ -9,7 +9,12 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/rights"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -23,12 +28,12 @@ type authorization struct {
 	params *advice.Params
 	steps  []*authorization // for the calls of other tools of the plugin that the parameters list
 
-	asked    host.Ask      // what the policy decided on last
-	question host.Ask      // what a person is asked: asked, for the caller that requires it
-	approval string        // id of the approval of a person; "" if none was needed
-	answered host.Reply    // the answer to an approval of rights that an earlier call was denied while it ran
-	allowed  []host.Denial // the rights that answered allows
-	given    []string      // rights that people have allowed for this call
+	asked    host.Ask       // what the policy decided on last
+	question host.Ask       // what a person is asked: asked, for the caller that requires it
+	approval string         // id of the approval of a person; "" if none was needed
+	answered approval.Reply // the answer to an approval of rights that an earlier call was denied while it ran
+	allowed  []grant.Denial // the rights that answered allows
+	given    []string       // rights that people have allowed for this call
 	decision host.Decision
 	by       string          // as in Event
 	confined json.RawMessage // the parameters for the tool, if confine has replaced paths
@@ -43,7 +48,7 @@ func (a *authorization) of(p *advice.Params) *authorization {
 
 // decide asks the policy about the call.
 func (a *authorization) decide(ctx context.Context) (err error) {
-	a.by = host.ByPolicy
+	a.by = approval.ByPolicy
 	if err := a.checkEffect(); err != nil {
 		return err
 	}
@@ -51,7 +56,7 @@ func (a *authorization) decide(ctx context.Context) (err error) {
 	if a.question, a.decision, err = a.consult(ctx, nil); err != nil {
 		return err
 	}
-	a.by = host.ByPolicy
+	a.by = approval.ByPolicy
 	return nil
 }
 
@@ -88,7 +93,7 @@ func (a *authorization) needsConfirmation() string {
 		}
 	}
 	needs := a.params.At.Provider.Features().NeedsConfirmation
-	if needs == nil || a.call.Principal.Name == host.CallerCLI {
+	if needs == nil || a.call.Principal.Name == caller.CLI {
 		return ""
 	}
 	job := a.job()
@@ -120,7 +125,7 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 	}
 	others := a.behalf.callers
 	if a.behalf.program != "" { // a program gives no right, and may still be denied one
-		others = append(slices.Clone(others), host.Principal{Name: host.CallerPlugin + a.behalf.program})
+		others = append(slices.Clone(others), caller.Principal{Name: caller.PluginPrefix + a.behalf.program})
 	}
 	for i, p := range others {
 		other := ask
@@ -138,13 +143,13 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 		}
 	}
 	if d.Verdict == host.Deny {
-		a.by = host.ByPolicy
+		a.by = approval.ByPolicy
 		return ask, d, &host.Error{
 			Code: host.Denied, Steps: d.Steps,
 			Message: fmt.Sprintf("%s may not call %s: %s; nothing was run", ask.Principal.Name, a.params.Tool, d.Reason),
 		}
 	}
-	if err = a.checkIncluded(ctx, slices.Concat(others, []host.Principal{a.call.Principal})); err != nil {
+	if err = a.checkIncluded(ctx, slices.Concat(others, []caller.Principal{a.call.Principal})); err != nil {
 		return ask, d, err
 	}
 	err = a.decideSteps(ctx, &d)
@@ -153,7 +158,7 @@ func (a *authorization) consult(ctx context.Context, allowed []string) (host.Ask
 
 // checkIncluded refuses a call that includes the work of another tool if a rule denies that tool by its name to one of
 // the callers for whom the call is made.
-func (a *authorization) checkIncluded(ctx context.Context, callers []host.Principal) error {
+func (a *authorization) checkIncluded(ctx context.Context, callers []caller.Principal) error {
 	includes := a.params.At.Provider.Features().Includes
 	if includes == nil {
 		return nil
@@ -167,7 +172,7 @@ func (a *authorization) checkIncluded(ctx context.Context, callers []host.Princi
 				return err
 			}
 			if d.Verdict == host.Deny {
-				a.by = host.ByPolicy
+				a.by = approval.ByPolicy
 				return &host.Error{Code: host.Denied, Steps: d.Steps,
 					Message: fmt.Sprintf("%s may not call %s, which includes %s: %s; nothing was run", p.Name,
 						a.params.Tool, name, d.Reason)}
@@ -194,7 +199,7 @@ func (a *authorization) resolveSettings(d *host.Decision) error {
 	if asked := a.call.Options.Isolate; asked == "process" || asked == "call" {
 		info := a.params.At.Provider.Info()
 		if info.Kind == manifest.KindBuiltin && len(a.behalf.callers) == 0 {
-			again := host.CallStep(a.params.Tool, a.call.Params)
+			again := step.Call(a.params.Tool, a.call.Params)
 			again.Options = a.call.Given
 			again.Options.Isolate = ""
 			return host.Errorf(host.InvalidArgs, "%s is built in: there is no guest to isolate", info.Name).WithSteps(again)
@@ -239,7 +244,7 @@ func (a *authorization) settings(d *host.Decision) error {
 	for _, v := range violations {
 		e.Details = append(e.Details, advice.DetailOf(v))
 	}
-	return e.WithSteps(host.OperatorStep(host.OpPolicyExplain, a.params.At.Plugin))
+	return e.WithSteps(step.Operator(step.OpPolicyExplain, a.params.At.Plugin))
 }
 
 // effect returns the effect of the call: its tool's effect, unless the provider knows a lesser one for this call.
@@ -255,8 +260,8 @@ func (a *authorization) effect() string {
 }
 
 // job returns the call in the form in which a provider is asked about it before it runs.
-func (a *authorization) job() *host.Job {
-	return &host.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name}
+func (a *authorization) job() *job.Job {
+	return &job.Job{Tool: a.params.At.Tool.Name, Params: a.params.Value, Caller: a.call.Principal.Name}
 }
 
 // checkEffect returns an error if a plugin's tool calls one with a worse effect than its own: a tool that reads calls
@@ -270,7 +275,7 @@ func (a *authorization) checkEffect() error {
 	why := fmt.Sprintf("the calling tool has the effect %s, but %s has the effect %s; declare the effect %s", own,
 		a.params.Tool, callee, callee)
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why + "; nothing was run",
-		Denied: []host.Denial{{Right: right, Why: why}}, Steps: []host.Step{host.DescribeStep(a.params.Tool, 0)}}
+		Denied: []grant.Denial{{Right: right, Why: why}}, Steps: []step.Step{step.Describe(a.params.Tool, 0)}}
 }
 
 // decideSteps asks the policy about each step as about a call of the step's tool by each caller. A step that is denied

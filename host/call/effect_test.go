@@ -9,27 +9,30 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // TestReadToolPostsNothing checks that a tool with the effect read, which a remote client may call, cannot send
 // a POST.
 func TestReadToolPostsNothing(t *testing.T) {
-	grant := host.Grant{HTTP: []host.HTTPGrant{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}}},
-		FS: []host.FSGrant{{Path: "/data", Source: "/srv", Mode: "rw"}}}
-	sent := func(effect, method string) ([]string, *host.Error, host.Grant) {
+	granted := grant.Grant{HTTP: []grant.HTTP{{URL: "https://api.example.com", Methods: []string{"GET", "POST"}}},
+		FS: []grant.FS{{Path: "/data", Source: "/srv", Mode: "rw"}}}
+	sent := func(effect, method string) ([]string, *host.Error, grant.Grant) {
 		out := &mirror{}
 		text := strings.Replace(shop, `"Say it again"}, "effect": "read"`, `"Say it again"}, "effect": "`+effect+`"`, 1)
-		var mode host.Grant
+		var mode grant.Grant
 		h := newHost(t, call.Config{Egress: out, Policy: policy(func(host.Ask) (host.Decision, error) {
-			return host.Decision{Verdict: host.Allow, Grant: grant}, nil
+			return host.Decision{Verdict: host.Allow, Grant: granted}, nil
 		})}, newFake(t, text, map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				mode = r.Grant
 				_, err := sendHTTP(ctx, r, method, "https://api.example.com/x")
-				return &host.Result{Data: json.RawMessage(`{}`)}, err
+				return &job.Result{Data: json.RawMessage(`{}`)}, err
 			}}))
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: host.Principal{Name: "mcp-http:far"}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: caller.Principal{Name: "mcp-http:far"}})
 		return out.methods, a.Err, mode
 	}
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "post"} {
@@ -64,7 +67,7 @@ func TestInnerCallsKeepTheEffect(t *testing.T) {
 			`"effect": "`+c.own+`", "params": {"type": "object"}, "tasks"`, 1)
 		inner := newFake(t, shop, nil)
 		h := newHost(t, call.Config{}, inner, newFake(t, outer, map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				return callTool(ctx, r, c.tool, json.RawMessage(map[bool]string{true: `{"title":"tea"}`,
 					false: `{"id":1}`}[c.tool == "shop.add"]), "")
 			}}))
@@ -97,11 +100,11 @@ func TestInnerExitCodeByName(t *testing.T) {
 	} {
 		own := `{"code": 10, "name": "sold_out", "meaning": "There is none left"}`
 		outer := strings.Replace(strings.Replace(outerNamed("outer"), own, c.codes, 1), `"exit_codes": ["sold_out"], `, "", 1)
-		inner := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+		inner := newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*job.Result, error) {
 			return nil, fail(10, "sold_out", "none left")
 		}})
 		h := newHost(t, call.Config{}, inner, newFake(t, outer, map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				if _, err := callTool(ctx, r, "shop.echo", nil, ""); err == nil {
 					t.Error("the inner call did not fail")
 				}
@@ -118,7 +121,7 @@ func TestInnerExitCodeByName(t *testing.T) {
 // TestInnerError checks that a plugin that passes on the error of a call names that call, in each form in which a guest
 // can do so, and that its own exit code does not say that it was refused.
 func TestInnerError(t *testing.T) {
-	sold := func(context.Context, *host.Request) (*host.Result, error) {
+	sold := func(context.Context, *host.Request) (*job.Result, error) {
 		return nil, &host.Error{Code: "sold_out", Exit: 10, Message: "none left",
 			Tool: &host.ToolError{Exit: 10, Name: "sold_out", Details: json.RawMessage(`{"left":0}`)}}
 	}
@@ -145,11 +148,11 @@ func TestInnerError(t *testing.T) {
 			{"the message in another", func(*host.Error) int { return 1 }, "ToolError: %s (plugin.js:3)"},
 		} {
 			inner := newFake(t, shop, map[string]handler{"echo": sold,
-				"order.cancel": func(context.Context, *host.Request) (*host.Result, error) {
+				"order.cancel": func(context.Context, *host.Request) (*job.Result, error) {
 					return nil, host.Errorf(host.ChromeConnection, "no browser is open")
 				}})
 			h := newHost(t, call.Config{}, inner, newFake(t, outerNamed("outer"), map[string]handler{
-				"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 					_, err := callTool(ctx, r, c.tool, json.RawMessage(c.params), "")
 					e := host.AsError(err)
 					own := &host.Error{Code: host.ToolFailed, Message: fmt.Sprintf(form.message, e.Message),

@@ -13,6 +13,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files of this package")
@@ -48,7 +51,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestAsError(t *testing.T) {
-	own := host.Errorf(host.Busy, "in use").WithSteps(host.ListStep(""), host.ListStep("shop"))
+	own := host.Errorf(host.Busy, "in use").WithSteps(step.List(""), step.List("shop"))
 	if got := host.AsError(fmt.Errorf("around: %w", own)); got != own || len(got.Steps) != 2 {
 		t.Errorf("got %+v", got)
 	}
@@ -65,17 +68,17 @@ func TestObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	retry := host.CallStep("shop.order.cancel", json.RawMessage(`{"id":1}`))
+	retry := step.Call("shop.order.cancel", json.RawMessage(`{"id":1}`))
 	for name, e := range map[string]*host.Error{
 		"invalid_args": {
 			Code: host.InvalidArgs, Message: "Tool 'shop.order.cancel' failed: 1 violation",
 			Details: []host.Detail{
 				{Parameter: "/id", Keyword: "type", Provided: `string "x"`, Expected: "integer",
-					Suggestion: &host.Suggestion{Pointer: "/id", Op: host.SuggestChoose, Value: "1"}},
+					Suggestion: &step.Suggestion{Pointer: "/id", Op: step.SuggestChoose, Value: "1"}},
 				{Parameter: "/b", Keyword: "additionalProperties", Provided: "number 1", Expected: `one of "id"`},
 			},
 			Corrected: json.RawMessage(`{"id":1}`), Retry: &retry, Docs: docs, Cause: errors.New("never shown"),
-			DidYouMean: []host.NearName{{Name: "shop.order.cancel", Distance: 1}, {Name: "shop.order", Distance: 0}},
+			DidYouMean: []spelling.Near{{Name: "shop.order.cancel", Distance: 1}, {Name: "shop.order", Distance: 0}},
 		},
 		"of_tool": {
 			Code: host.ToolFailed, Exit: 10, Message: "sold out",
@@ -84,7 +87,7 @@ func TestObject(t *testing.T) {
 		"of_chrome": {
 			Code: host.ToolFailed, Exit: 12, Message: "no",
 			Protocol: &host.ProtocolError{Code: -32000, Message: "no", Data: "more"},
-			Denied:   []host.Denial{{Right: "clock", Why: "time"}, {Right: "random"}},
+			Denied:   []grant.Denial{{Right: "clock", Why: "time"}, {Right: "random"}},
 		},
 	} {
 		var b strings.Builder

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/search"
 )
 
 func TestReadEval(t *testing.T) {
@@ -95,7 +96,7 @@ func TestEvaluate(t *testing.T) {
 // TestEvaluateCounts evaluates a query whose relevant tool is the second hit, after a related one.
 func TestEvaluateCounts(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, shop, nil))
-	data, _, err := h.Search(t.Context(), host.Principal{}, host.SearchQuery{Text: "order"})
+	data, _, err := h.Search(t.Context(), caller.Principal{}, search.Query{Text: "order"})
 	if err != nil || len(data.Results) < 2 {
 		t.Fatal(data, err)
 	}

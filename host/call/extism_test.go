@@ -8,6 +8,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
 )
 
 // notes is the manifest of a source of kind extism. Its server may list other tools at any time, with any schemas.
@@ -28,8 +29,8 @@ const notes = `{
 // passes the gate, and otherwise reach the tool unchanged.
 func TestSchemasOfKindExtism(t *testing.T) {
 	result := `{"id":1}`
-	answer := func(context.Context, *host.Request) (*host.Result, error) {
-		return &host.Result{Data: json.RawMessage(result)}, nil
+	answer := func(context.Context, *host.Request) (*job.Result, error) {
+		return &job.Result{Data: json.RawMessage(result)}, nil
 	}
 	f := newFake(t, notes, map[string]handler{"add": answer, "find": answer, "any": answer})
 	h := newHost(t, call.Config{}, f)

@@ -10,7 +10,13 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // shop is the manifest of the fake plugin that most tests call.
@@ -39,7 +45,7 @@ const shop = `{
   ]
 }`
 
-type handler func(context.Context, *host.Request) (*host.Result, error)
+type handler func(context.Context, *host.Request) (*job.Result, error)
 
 // fake is a provider made of a manifest and functions.
 type fake struct {
@@ -64,10 +70,10 @@ func newFake(t testing.TB, text string, handlers map[string]handler) *fake {
 		t.Fatal(err)
 	}
 	all := map[string]handler{
-		"add": func(context.Context, *host.Request) (*host.Result, error) {
-			return &host.Result{Data: json.RawMessage(`{"id":1}`)}, nil
+		"add": func(context.Context, *host.Request) (*job.Result, error) {
+			return &job.Result{Data: json.RawMessage(`{"id":1}`)}, nil
 		},
-		"order.slow": func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+		"order.slow": func(ctx context.Context, _ *host.Request) (*job.Result, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
@@ -100,7 +106,7 @@ func (f *fake) Tool(name string) (*manifest.Tool, error) {
 }
 
 func (f *fake) Segment() ([]byte, error) {
-	return host.BuildSegment(host.SearchPlugin{Name: f.info.Name}, host.SearchDocs(f.manifest)), nil
+	return segment.Build(segment.Plugin{Name: f.info.Name}, segment.DocsOf(f.manifest)), nil
 }
 
 func (f *fake) Groups() ([]host.GroupLine, error) { return host.GroupsOf(f.manifest), nil }
@@ -111,7 +117,7 @@ func (f *fake) Names() ([]string, error) { return host.NamesOf(f.manifest), nil 
 
 func (f *fake) Features() host.Features { return f.features }
 
-func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (f *fake) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, r)
 	f.mu.Unlock()
@@ -121,7 +127,7 @@ func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error
 	if h := f.handlers[r.Tool]; h != nil {
 		return h(ctx, r)
 	}
-	return &host.Result{Data: r.Params}, nil
+	return &job.Result{Data: r.Params}, nil
 }
 
 // requests returns the requests so far.
@@ -211,11 +217,11 @@ func failsWith(t testing.TB, a *host.Answer, code host.Code) *host.Error {
 	return a.Err
 }
 
-func hasStep(steps []host.Step, want string) bool {
-	return slices.ContainsFunc(steps, func(s host.Step) bool { return s.String() == want })
+func hasStep(steps []step.Step, want string) bool {
+	return slices.ContainsFunc(steps, func(s step.Step) bool { return s.String() == want })
 }
 
-func names(list []host.NearName) string {
+func names(list []spelling.Near) string {
 	var names []string
 	for _, s := range list {
 		names = append(names, s.Name)
@@ -226,13 +232,13 @@ func names(list []host.NearName) string {
 // callTool calls a tool as a plugin does. Options are JSON; "" means none.
 func callTool(
 	ctx context.Context, r *host.Request, tool string, params json.RawMessage, options string,
-) (*host.Result, error) {
-	return ask(ctx, r, host.AskTool, map[string]any{"tool": tool, "params": params, "options": json.RawMessage(options)})
+) (*job.Result, error) {
+	return ask(ctx, r, job.AskTool, map[string]any{"tool": tool, "params": params, "options": json.RawMessage(options)})
 }
 
 // readSecret reads a secret as a plugin does.
 func readSecret(ctx context.Context, r *host.Request, name string) (value string, err error) {
-	result, err := ask(ctx, r, host.AskSecret, map[string]any{"name": name})
+	result, err := ask(ctx, r, job.AskSecret, map[string]any{"name": name})
 	if err != nil {
 		return "", err
 	}
@@ -240,8 +246,8 @@ func readSecret(ctx context.Context, r *host.Request, name string) (value string
 }
 
 // sendHTTP sends a request as a plugin does.
-func sendHTTP(ctx context.Context, r *host.Request, method, url string) (*host.HTTPResponse, error) {
-	result, err := ask(ctx, r, host.AskHTTP, map[string]any{"method": method, "url": url})
+func sendHTTP(ctx context.Context, r *host.Request, method, url string) (*outbound.Response, error) {
+	result, err := ask(ctx, r, job.AskHTTP, map[string]any{"method": method, "url": url})
 	if err != nil {
 		return nil, err
 	}
@@ -251,10 +257,10 @@ func sendHTTP(ctx context.Context, r *host.Request, method, url string) (*host.H
 		Body    string
 	}
 	err = json.Unmarshal(result.Data, &response)
-	return &host.HTTPResponse{Status: response.Status, Headers: response.Headers, Body: []byte(response.Body)}, err
+	return &outbound.Response{Status: response.Status, Headers: response.Headers, Body: []byte(response.Body)}, err
 }
 
-func ask(ctx context.Context, r *host.Request, function string, argument map[string]any) (*host.Result, error) {
+func ask(ctx context.Context, r *host.Request, function string, argument map[string]any) (*job.Result, error) {
 	for name, value := range argument {
 		if raw, ok := value.(json.RawMessage); ok && len(raw) == 0 {
 			delete(argument, name)
@@ -268,31 +274,31 @@ func ask(ctx context.Context, r *host.Request, function string, argument map[str
 }
 
 // cli is who calls in most tests.
-var cli = host.Principal{Name: "cli"}
+var cli = caller.Principal{Name: "cli"}
 
 // cliIn is cli in a session.
-func cliIn(session string) host.Principal {
-	return host.Principal{Name: "cli", Session: host.Session{Name: session}}
+func cliIn(session string) caller.Principal {
+	return caller.Principal{Name: "cli", Session: caller.Session{Name: session}}
 }
 
-// mayCall asks [host.AskMayCall], as a provider does.
+// mayCall asks [job.AskMayCall], as a provider does.
 func mayCall(ctx context.Context, r *host.Request, tool string) bool {
-	may, err := host.AskFor[bool](ctx, r, host.AskMayCall, host.ToolArgument{Tool: tool})
+	may, err := host.AskFor[bool](ctx, r, job.AskMayCall, job.ToolArgument{Tool: tool})
 	return err == nil && may
 }
 
-// isLast asks [host.AskLast].
+// isLast asks [job.AskLast].
 func isLast(ctx context.Context, r *host.Request, record json.RawMessage) bool {
-	last, err := host.AskFor[bool](ctx, r, host.AskLast, record)
+	last, err := host.AskFor[bool](ctx, r, job.AskLast, record)
 	return err != nil || last
 }
 
-// boundSecret asks [host.AskBoundSecret].
-func boundSecret(ctx context.Context, r *host.Request, name string) (host.BoundSecret, error) {
-	return host.AskFor[host.BoundSecret](ctx, r, host.AskBoundSecret, host.NameArgument{Name: name})
+// boundSecret asks [job.AskBoundSecret].
+func boundSecret(ctx context.Context, r *host.Request, name string) (job.BoundSecret, error) {
+	return host.AskFor[job.BoundSecret](ctx, r, job.AskBoundSecret, job.NameArgument{Name: name})
 }
 
-// askScript asks [host.AskScript] for the script "page".
-func askScript(ctx context.Context, r *host.Request, text bool) (host.Script, error) {
-	return host.AskFor[host.Script](ctx, r, host.AskScript, host.ScriptArgument{Name: "page", Text: text})
+// askScript asks [job.AskScript] for the script "page".
+func askScript(ctx context.Context, r *host.Request, text bool) (job.Script, error) {
+	return host.AskFor[job.Script](ctx, r, job.AskScript, job.ScriptArgument{Name: "page", Text: text})
 }

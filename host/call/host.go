@@ -13,10 +13,15 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -31,9 +36,9 @@ type Config struct {
 	Policy   host.Policy
 	Recorder host.Recorder
 	Audit    host.Auditor
-	Secrets  host.Secrets // nil: no secret has a value
-	Egress   host.Egress  // nil: no network access
-	Quotas   host.Quotas  // nil: quotas are not enforced
+	Secrets  host.Secrets    // nil: no secret has a value
+	Egress   outbound.Egress // nil: no network access
+	Quotas   host.Quotas     // nil: quotas are not enforced
 	Sessions *session.Store
 	Own      *protect.Files // what no folder grant reaches
 	Filter   host.Filter    // runs the option jq of calls that bring no filter of their own; nil: there is no such option
@@ -44,7 +49,7 @@ type Config struct {
 	Prefer []string
 	// Approver asks a person about calls that require confirmation or a right that is not granted. Nil means that such
 	// calls are denied.
-	Approver host.Approver
+	Approver approval.Approver
 	// Costs returns what calls of tools took before. Nil means that nothing is known.
 	Costs func(tools []string) map[string]host.Cost
 	// Tracer observes all operations. Nil means that nobody does.
@@ -73,8 +78,8 @@ func New(cfg Config) (*Host, error) {
 		cfg.Debug = func(string, ...any) {}
 	}
 	if cfg.Approver == nil {
-		cfg.Approver = host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
-			return host.Reply{}, host.NoApproverError("there is nobody to ask")
+		cfg.Approver = approval.ApproverFunc(func(context.Context, *approval.Approval) (approval.Reply, error) {
+			return approval.Reply{}, approval.NoApproverError("there is nobody to ask")
 		})
 	}
 	h := &Host{cfg: cfg, typed: &redact.Redactor{Source: cfg.Secrets},
@@ -142,7 +147,7 @@ func (h *Host) mode(ctx context.Context) string {
 }
 
 // event returns the event of an operation that began at a time.
-func (h *Host) event(ctx context.Context, op string, p host.Principal, began time.Time) host.Event {
+func (h *Host) event(ctx context.Context, op string, p caller.Principal, began time.Time) host.Event {
 	return host.Event{Time: began, Op: op, CallID: newCallID(), Session: p.Session.String(), Caller: p.Name,
 		Origin: p.Origin, Mode: h.mode(ctx)}
 }
@@ -171,7 +176,7 @@ func (h *Host) notify(e host.Event) {
 // Describe returns the documentation of a tool, an event or a type at a tier from 1 to 3, and records in the session
 // that it was shown. The error is not_found, or invalid_args for an invalid tier and for plugins and groups, which have
 // no documentation of their own.
-func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier int) (*host.Docs, error) {
+func (h *Host) Describe(ctx context.Context, p caller.Principal, name string, tier int) (*host.Docs, error) {
 	began := time.Now()
 	h.Refresh()
 	e := h.event(ctx, "describe", p, began)
@@ -186,7 +191,7 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 	case err != nil:
 		if _, see := h.Names().Meant(name, map[string]any{}, nil); see != "" { // a name of another product, or another form
 			failed := host.AsError(err)
-			failed.Steps = append([]host.Step{host.DescribeStep(see, 0)}, failed.Steps...)
+			failed.Steps = append([]step.Step{step.Describe(see, 0)}, failed.Steps...)
 		}
 	case tier < manifest.Tier1 || tier > manifest.Tier3:
 		err = host.Errorf(host.InvalidArgs, "tier %d does not exist; expected 1, 2 or 3", tier)
@@ -217,7 +222,7 @@ func (h *Host) Describe(ctx context.Context, p host.Principal, name string, tier
 }
 
 // begin begins an operation for the tracer. end takes the address that the operation was about, if any, and its error.
-func (h *Host) begin(ctx context.Context, op, callID string, p host.Principal) (
+func (h *Host) begin(ctx context.Context, op, callID string, p caller.Principal) (
 	within context.Context, end func(host.Address, error)) {
 	if h.cfg.Tracer == nil {
 		return ctx, func(host.Address, error) {}
@@ -239,7 +244,7 @@ func newCallID() string { return fmt.Sprintf("c%016x", rand.Uint64()) }
 
 // EndSession ends a session: each provider closes what the session has opened, then what was remembered and stored for
 // it is deleted, and subscribers get an event with the op "session_end".
-func (h *Host) EndSession(ctx context.Context, of host.Session) error {
+func (h *Host) EndSession(ctx context.Context, of caller.Session) error {
 	var failures []error
 	for _, e := range h.sessionEnders() {
 		failures = append(failures, e.EndSession(ctx, of))
@@ -251,7 +256,7 @@ func (h *Host) EndSession(ctx context.Context, of host.Session) error {
 
 // EndConnection tells the providers that a connection has ended. What was opened over it is closed after a grace
 // period, and a temporary session ends with it.
-func (h *Host) EndConnection(of host.Session) {
+func (h *Host) EndConnection(of caller.Session) {
 	for _, e := range h.sessionEnders() {
 		e.EndConnection(of.Connection)
 	}
@@ -272,8 +277,8 @@ func (h *Host) sessionEnders() (all []host.SessionEnder) {
 
 // Search finds tools by a description in natural language. It starts no engine and uses no network. weak reports that
 // no hit matches well. The error is not_found for a plugin or a group that does not exist.
-func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery) (
-	data *host.SearchData, weak bool, err error,
+func (h *Host) Search(ctx context.Context, p caller.Principal, q search.Query) (
+	data *search.Data, weak bool, err error,
 ) {
 	e := h.event(ctx, "search", p, time.Now())
 	_, end := h.begin(ctx, "search", e.CallID, p)
@@ -298,13 +303,13 @@ func (h *Host) Search(ctx context.Context, p host.Principal, q host.SearchQuery)
 //
 // fits reports whether an answer is small enough to be sent. If it is not nil, what does not fit is left out; one
 // result stays in any case.
-func (h *Host) SearchDetailed(ctx context.Context, p host.Principal, q host.SearchQuery, detail string,
+func (h *Host) SearchDetailed(ctx context.Context, p caller.Principal, q search.Query, detail string,
 	fits func(*search.Answer) bool) (*search.Answer, []string, error) {
 	data, weak, err := h.Search(ctx, p, q)
 	if err != nil {
 		return nil, nil, err
 	}
-	answer, warnings := &search.Answer{SearchData: data}, []string{}
+	answer, warnings := &search.Answer{Data: data}, []string{}
 	if detail == "names" {
 		search.KeepSignatures(data, 0)
 	}
@@ -346,7 +351,7 @@ const maxTemplates = 3
 
 // complete adds to an answer what the index does not have: Typed of the results with a signature, a template of a call
 // to each of the first results, and the step that the best result requires.
-func (h *Host) complete(ctx context.Context, a *search.Answer, p host.Principal, detail string) {
+func (h *Host) complete(ctx context.Context, a *search.Answer, p caller.Principal, detail string) {
 	best := a.Best()
 	for i := range a.Results {
 		r := &a.Results[i]
@@ -362,7 +367,7 @@ func (h *Host) complete(ctx context.Context, a *search.Answer, p host.Principal,
 		search.SetTyped(r, at.Tool)
 		if isTool && isFirst {
 			params := advice.CallTemplate(at.Tool)
-			r.Template = &host.Template{Tool: r.Name, Params: jsontext.Marshal(params)}
+			r.Template = &search.Template{Tool: r.Name, Params: jsontext.Marshal(params)}
 			if r.Signature == "" { // a signature has all parameters
 				r.Template.Others = advice.OtherParams(at.Tool, params, true)
 			}
@@ -389,9 +394,9 @@ func (h *Host) fitsWithDocs(a search.Answer, name string, fits func(*search.Answ
 }
 
 // missingPage returns the step that opens a page if a tool requires one and the session has none, or nil.
-func (h *Host) missingPage(ctx context.Context, at host.Address, p host.Principal) *host.Step {
-	job := &host.Job{Tool: at.Tool.Name, Caller: p.Name, Session: p.Session,
-		Options: host.Options{Place: host.Place{Browser: host.DefaultBrowser}}}
+func (h *Host) missingPage(ctx context.Context, at host.Address, p caller.Principal) *step.Step {
+	job := &job.Job{Tool: at.Tool.Name, Caller: p.Name, Session: p.Session,
+		Options: job.Options{Place: step.Place{Browser: step.DefaultBrowser}}}
 	if missing := at.Provider.Features().MissingPage; missing != nil {
 		return missing(ctx, job)
 	}
@@ -409,7 +414,7 @@ func (h *Host) missingPage(ctx context.Context, at host.Address, p host.Principa
 }
 
 // Rank is [Host.Search] without a record.
-func (h *Host) Rank(q host.SearchQuery) (*host.SearchData, bool, error) {
+func (h *Host) Rank(q search.Query) (*search.Data, bool, error) {
 	return search.Rank(h.Catalog(), q, search.Order{Prefer: h.cfg.Prefer, Unsigned: h.unsigned}, h.cfg.Debug)
 }
 

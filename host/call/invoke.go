@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -41,7 +44,7 @@ func (r *run) invoke(ctx context.Context) error {
 func (r *run) isBuiltin() bool { return r.address.Provider.Info().Kind == manifest.KindBuiltin }
 
 // runTool runs the tool until it returns, its time is up, or its rights are revoked.
-func (r *run) runTool(ctx context.Context, d host.Decision) (*host.Result, error) {
+func (r *run) runTool(ctx context.Context, d host.Decision) (*job.Result, error) {
 	// A timeout that is given with the call limits the time until the answer. Any other one limits only the run.
 	if limit := r.call.Options.Timeout; limit > 0 && !r.call.Options.TimeoutConfigured {
 		var cancel context.CancelFunc
@@ -94,7 +97,7 @@ func (r *run) request(d host.Decision) *host.Request {
 		functions.BoundSecret, functions.Script, functions.CopySharedFile = v.boundSecret, v.script, v.copySharedFile
 	}
 	req := &host.Request{
-		Job: host.Job{
+		Job: job.Job{
 			Tool: r.address.Tool.Name, Params: params, Caller: r.call.Principal.Name, Session: r.call.Principal.Session,
 			CallID: r.answer.CallID, Grant: d.Grant, CallerGrant: r.behalf.callerGrant,
 			Limits: d.Limits, Options: r.call.Options, Settings: d.Settings,
@@ -139,13 +142,13 @@ func (r *run) contextError(ctx context.Context, d host.Decision, timeout time.Du
 		// no option exceeds the limit of the policy, so the steps of a provider are dropped
 		case d.Limits.Timeout > 0 && timeout >= d.Limits.Timeout:
 			reported.Message += "; " + cmp.Or(r.timeoutCut(d), fmt.Sprintf("the policy allows at most %s", timeout))
-			reported.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, r.address.Plugin)}
+			reported.Steps = []step.Step{step.Operator(step.OpPolicyExplain, r.address.Plugin)}
 		case len(reported.Steps) == 0:
-			again := host.CallStep(r.answer.Tool, r.call.Params).At(r.call.Options.Place)
+			again := step.Call(r.answer.Tool, r.call.Params).At(r.call.Options.Place)
 			if again.Options.Timeout = 4 * timeout; d.Limits.Timeout > 0 {
 				again.Options.Timeout = min(again.Options.Timeout, d.Limits.Timeout)
 			}
-			if reported.Steps = host.BoundedSteps([]host.Step{again}); len(reported.Steps) == 0 {
+			if reported.Steps = host.BoundedSteps([]step.Step{again}); len(reported.Steps) == 0 {
 				reported.Message += fmt.Sprintf("; call again with the same parameters (%s) and a longer timeout, such as %s",
 					host.SizeOf(len(again.Params)), again.Options.Timeout)
 			}
@@ -319,9 +322,9 @@ func (r *run) lost(ctx context.Context, info host.Info) (*host.Error, error) {
 	has := d.Grant.Names()
 	for _, right := range r.auth.granted {
 		if !slices.Contains(has, right) {
-			return &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: right, Why: "it was revoked"}},
+			return &host.Error{Code: host.Denied, Denied: []grant.Denial{{Right: right, Why: "it was revoked"}},
 				Message: "not granted any longer: " + right + ", which ended the call",
-				Steps:   []host.Step{host.OperatorStep(host.OpPolicyExplain, info.Name)}}, nil
+				Steps:   []step.Step{step.Operator(step.OpPolicyExplain, info.Name)}}, nil
 		}
 	}
 	return nil, nil

@@ -12,7 +12,11 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 )
 
 const cameras = `{
@@ -38,15 +42,15 @@ func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(
 // TestKeepBinary checks that binary parts of a result, and binary content blocks, go to files that are kept for the
 // session, and that what is not binary stays.
 func TestKeepBinary(t *testing.T) {
-	result := &host.Result{
+	result := &job.Result{
 		Data: json.RawMessage(`{"at":"noon","left":"` + encoded(png) + `","right":"` + encoded(jpeg) + `"}`),
-		Content: []host.Content{
-			{Type: host.ContentImage, Data: encoded(png), MIME: "image/png"}, {Type: host.ContentText, Text: "hi"},
+		Content: []job.Content{
+			{Type: job.ContentImage, Data: encoded(png), MIME: "image/png"}, {Type: job.ContentText, Text: "hi"},
 		},
 	}
 	sessions := &session.Store{Dir: t.TempDir()}
 	h := newHost(t, call.Config{Sessions: sessions}, newFake(t, cameras, map[string]handler{
-		"shoot": func(context.Context, *host.Request) (*host.Result, error) { return result, nil },
+		"shoot": func(context.Context, *host.Request) (*job.Result, error) { return result, nil },
 	}))
 	shoot := func(c host.Call) *host.Answer {
 		t.Helper()
@@ -57,8 +61,8 @@ func TestKeepBinary(t *testing.T) {
 		}
 		return a
 	}
-	for _, of := range []host.Session{{}, {Name: "s"}} { // also for calls without a session
-		a := shoot(host.Call{Principal: host.Principal{Session: of}, KeepBinary: true})
+	for _, of := range []caller.Session{{}, {Name: "s"}} { // also for calls without a session
+		a := shoot(host.Call{Principal: caller.Principal{Session: of}, KeepBinary: true})
 		var data struct {
 			At          string
 			Left, Right session.File
@@ -86,14 +90,14 @@ func TestKeepBinary(t *testing.T) {
 		if _, err := sessions.Result(of, a.CallID); err == nil {
 			t.Error("a binary file was returned as JSON")
 		}
-		if _, err := sessions.FindResult(host.Session{Name: "other"}, a.CallID); err == nil {
+		if _, err := sessions.FindResult(caller.Session{Name: "other"}, a.CallID); err == nil {
 			t.Error("another session can read the file")
 		}
 	}
 	if a := shoot(host.Call{}); string(a.Data) != string(result.Data) || a.Whole != nil || a.Content[0].Data == "" {
 		t.Errorf("without KeepBinary: %s", a.Data)
 	}
-	result = &host.Result{Data: json.RawMessage(`{"at":"noon","left":"","right":"not base64"}`)}
+	result = &job.Result{Data: json.RawMessage(`{"at":"noon","left":"","right":"not base64"}`)}
 	if a := shoot(host.Call{KeepBinary: true}); string(a.Data) != string(result.Data) {
 		t.Errorf("nothing to keep: %s", a.Data)
 	}
@@ -112,18 +116,18 @@ func TestKeptResults(t *testing.T) {
 	same := filterFunc(func(_ context.Context, data json.RawMessage) (json.RawMessage, error) { return data, nil })
 	echo := answers(`{"text":"a long text"}`)
 	h := newHost(t, call.Config{Sessions: sessions, Filter: same}, newFake(t, shop, map[string]handler{"echo": echo}))
-	render := func(s host.Step) string { return "read " + strings.Join(s.Args, " ") }
+	render := func(s step.Step) string { return "read " + strings.Join(s.Args, " ") }
 	var ids []string
 	for i, c := range []host.Call{
-		{Options: host.Options{MaxBytes: 5}, Render: render},
-		{Options: host.Options{MaxBytes: 5, JQ: "."}, Render: render},
+		{Options: job.Options{MaxBytes: 5}, Render: render},
+		{Options: job.Options{MaxBytes: 5, JQ: "."}, Render: render},
 	} {
 		c.Name, c.Principal.Name = "shop.echo", "cli"
 		a, err := h.Call(t.Context(), c)
 		if err != nil || !strings.HasSuffix(string(a.Data), `"next":"read `+a.CallID+`"}`) {
 			t.Fatalf("%s, %v", a.Data, err)
 		}
-		kept, err := sessions.FindResult(host.Session{}, a.CallID)
+		kept, err := sessions.FindResult(caller.Session{}, a.CallID)
 		if err != nil || !kept.JSON || kept.Tool != []string{"shop.echo", ""}[i] {
 			t.Errorf("%+v, %v", kept, err)
 		}
@@ -132,18 +136,18 @@ func TestKeptResults(t *testing.T) {
 		}
 		ids = append([]string{a.CallID}, ids...)
 	}
-	if got := sessions.ResultIDs(host.Session{}); strings.Join(got, " ") != strings.Join(ids, " ") {
+	if got := sessions.ResultIDs(caller.Session{}); strings.Join(got, " ") != strings.Join(ids, " ") {
 		t.Errorf("the ids are %v, expected the last one of %v first", got, ids)
 	}
-	if got := sessions.ResultIDs(host.Session{Name: "s"}); got != nil {
+	if got := sessions.ResultIDs(caller.Session{Name: "s"}); got != nil {
 		t.Errorf("another session has %v", got)
 	}
 	old := ids[0]
 	now = now.Add(25 * time.Hour)
-	if _, err := sessions.FindResult(host.Session{}, old); err == nil {
+	if _, err := sessions.FindResult(caller.Session{}, old); err == nil {
 		t.Error("a result is kept for longer than a day")
 	}
-	small := host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{MaxBytes: 5}}
+	small := host.Call{Name: "shop.echo", Principal: cli, Options: job.Options{MaxBytes: 5}}
 	if _, err := h.Call(t.Context(), small); err != nil {
 		t.Fatal(err)
 	}
@@ -172,19 +176,19 @@ func TestKeptBinaryHasNoSecret(t *testing.T) {
 	const canary = "canary-7f3a9c51e2"
 	sessions := &session.Store{Dir: t.TempDir()}
 	readable := policy(func(host.Ask) (host.Decision, error) {
-		secret := host.SecretGrant{Name: "KEY", Read: true}
-		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Secrets: []host.SecretGrant{secret}}}, nil
+		secret := grant.Secret{Name: "KEY", Read: true}
+		return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Secrets: []grant.Secret{secret}}}, nil
 	})
 	h := newHost(t, call.Config{Sessions: sessions, Policy: readable, Secrets: secrets{"KEY": canary}},
-		newFake(t, cameras, map[string]handler{"shoot": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		newFake(t, cameras, map[string]handler{"shoot": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			key, err := readSecret(ctx, r, "KEY")
-			return &host.Result{Data: json.RawMessage(`{"left":"` + encoded(png+key) + `"}`)}, err
+			return &job.Result{Data: json.RawMessage(`{"left":"` + encoded(png+key) + `"}`)}, err
 		}}))
 	a, err := h.Call(t.Context(), host.Call{Name: "cam.shoot", Principal: cli, KeepBinary: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ids := sessions.ResultIDs(host.Session{}); len(ids) > 0 || strings.Contains(string(a.Data), encoded(png+canary)) {
+	if ids := sessions.ResultIDs(caller.Session{}); len(ids) > 0 || strings.Contains(string(a.Data), encoded(png+canary)) {
 		t.Errorf("the content was stored for %v; the answer is %s", ids, a.Data)
 	}
 }

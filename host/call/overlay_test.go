@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -99,7 +100,7 @@ func TestOverlay(t *testing.T) {
 		}
 		var score float64
 		for _, query := range []string{"insert", "merchandise", "stock the shelves", "put wares out"} {
-			found, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: query})
+			found, _, err := h.Search(t.Context(), cli, search.Query{Text: query})
 			if err != nil || len(found.Results) == 0 || found.Results[0].Name != "shop.add" {
 				t.Fatalf("search %q: %+v, %v", query, found, err)
 			}

@@ -7,6 +7,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/search"
 )
 
 // Plan is [advice.PlanOf] for the tool with a name. If there is none, words without a dot are searched, and the plan
@@ -16,7 +19,7 @@ import (
 func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (plan *advice.Plan, warnings []string, err error) {
 	plan, err = advice.PlanOf(ctx, h.Catalog(), q)
 	if err != nil && host.AsError(err).Code == host.NotFound && !strings.Contains(q.Tool, ".") {
-		found, weak, searchErr := h.Search(ctx, q.Principal, host.SearchQuery{Text: q.Tool, Limit: 1})
+		found, weak, searchErr := h.Search(ctx, q.Principal, search.Query{Text: q.Tool, Limit: 1})
 		if searchErr == nil && !weak && len(found.Results) > 0 {
 			q.Tool = found.Results[0].Name
 			warnings = append(warnings, q.Tool+" is the first hit of a search for these words")
@@ -36,9 +39,9 @@ func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (plan *advice.Plan,
 }
 
 // checkPlan returns the error of the first call of a plan that would be denied.
-func (h *Host) checkPlan(ctx context.Context, plan *advice.Plan, principal host.Principal) error {
+func (h *Host) checkPlan(ctx context.Context, plan *advice.Plan, principal caller.Principal) error {
 	for _, line := range plan.Calls {
-		call := host.Call{Name: line.Tool, Params: line.Params, Principal: principal, Options: host.Options{DryRun: true}}
+		call := host.Call{Name: line.Tool, Params: line.Params, Principal: principal, Options: job.Options{DryRun: true}}
 		params, err := advice.Find(h.Names(), &call)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -110,7 +111,7 @@ func TestPlanChooses(t *testing.T) {
 		{`{"from":1,"id":2,"text":"rent"}`, ``, ``, "cabinet.read"},
 	} {
 		plan, err := advice.PlanOf(t.Context(), h.Catalog(), advice.PlanQuery{Tool: "cabinet.read",
-			Params: json.RawMessage(c.params), Place: host.Place{Target: "T"}})
+			Params: json.RawMessage(c.params), Place: step.Place{Target: "T"}})
 		if c.err != "" {
 			if e := host.AsError(err); err == nil || e.Code != host.InvalidArgs || !strings.Contains(e.Message, c.err) {
 				t.Errorf("%s: got %v, want invalid_args of %s", c.params, err, c.err)
@@ -142,11 +143,11 @@ func TestPlanInErrors(t *testing.T) {
 	h := cabinet(t)
 	for _, c := range []struct {
 		tool, params string
-		want         host.Step
+		want         step.Step
 	}{
-		{"cabinet.read", `{"from":3}`, host.PlanStep("cabinet.read", json.RawMessage(`{"from":3}`))},
-		{"cabinet.read", `{}`, host.Step{Op: host.OpPlan, Tool: "cabinet.read", Choose: []string{"from"}}},
-		{"cabinet.swap", `{"b":7}`, host.PlanStep("cabinet.swap", json.RawMessage(`{"b":7}`))}, // which a tool returned
+		{"cabinet.read", `{"from":3}`, step.Plan("cabinet.read", json.RawMessage(`{"from":3}`))},
+		{"cabinet.read", `{}`, step.Step{Op: step.OpPlan, Tool: "cabinet.read", Choose: []string{"from"}}},
+		{"cabinet.swap", `{"b":7}`, step.Plan("cabinet.swap", json.RawMessage(`{"b":7}`))}, // which a tool returned
 	} {
 		a, _ := h.Call(t.Context(), host.Call{Name: c.tool, Params: json.RawMessage(c.params), Principal: cli})
 		if a.Err == nil || len(a.Err.Steps) == 0 || !reflect.DeepEqual(a.Err.Steps[0], c.want) {
@@ -154,7 +155,7 @@ func TestPlanInErrors(t *testing.T) {
 		}
 	}
 	a, _ := h.Call(t.Context(), host.Call{Name: "cabinet.read", Params: json.RawMessage(`{"id":1}`), Principal: cli})
-	if a.Err == nil || len(a.Err.Steps) > 0 && a.Err.Steps[0].Op == host.OpPlan {
+	if a.Err == nil || len(a.Err.Steps) > 0 && a.Err.Steps[0].Op == step.OpPlan {
 		t.Errorf("a value that no tool returns: %+v", a.Err)
 	}
 }

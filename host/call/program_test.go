@@ -13,6 +13,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -40,22 +43,22 @@ func asked(all []host.Ask, plugin string) (found []string) {
 // capability, calls as itself.
 func TestProgramsCallAsTheirCaller(t *testing.T) {
 	const asEngine = "plugin:js bound=false behind=true held=[]"
-	granted := host.Grant{Caller: true, Tools: []string{"target.echo"}}
+	granted := grant.Grant{Caller: true, Tools: []string{"target.echo"}}
 	for _, tc := range []struct {
 		name  string
 		owner string
-		grant host.Grant
+		grant grant.Grant
 		call  host.Call
 		want  []string
 	}{
 		{"the command line", host.OwnerShipped, granted, host.Call{Principal: cli},
 			[]string{"cli bound=false behind=false held=[]", asEngine}},
-		{"a client over the network", host.OwnerShipped, granted, host.Call{Principal: host.Principal{Name: "mcp-http:a"}},
+		{"a client over the network", host.OwnerShipped, granted, host.Call{Principal: caller.Principal{Name: "mcp-http:a"}},
 			[]string{"mcp-http:a bound=false behind=false held=[]", asEngine}},
 		{"an unsigned plugin", host.OwnerUnsigned, granted, host.Call{Principal: cli},
 			[]string{"plugin:js bound=false behind=false held=[target.echo]",
 				"cli bound=false behind=false held=[]"}},
-		{"without the right", host.OwnerShipped, host.Grant{Tools: granted.Tools}, host.Call{Principal: cli},
+		{"without the right", host.OwnerShipped, grant.Grant{Tools: granted.Tools}, host.Call{Principal: cli},
 			[]string{"plugin:js bound=false behind=false held=[target.echo]",
 				"cli bound=false behind=true held=[]"}},
 	} {
@@ -106,7 +109,7 @@ func TestProgramsOfPluginsHaveTheRightsOfAll(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			engine := newFake(t, shopNamed("js"), map[string]handler{
-				"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+				"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 					return callTool(ctx, r, "target.order.cancel", json.RawMessage(`{"id":1}`), "")
 				}})
 			engine.info.Owner = host.OwnerShipped
@@ -127,9 +130,9 @@ func TestProgramsOfPluginsHaveTheRightsOfAll(t *testing.T) {
 			})}, engine,
 				newFake(t, tc.outer("outer"), map[string]handler{"echo": callOther("js.echo")}),
 				newFake(t, shopNamed("target"), map[string]handler{
-					"order.cancel": func(context.Context, *host.Request) (*host.Result, error) {
+					"order.cancel": func(context.Context, *host.Request) (*job.Result, error) {
 						ran = true
-						return &host.Result{Data: json.RawMessage(`{}`)}, nil
+						return &job.Result{Data: json.RawMessage(`{}`)}, nil
 					}}))
 			a := makeCall(t, h, "outer.echo", `{}`)
 			if ran != (tc.want == "") {
@@ -148,12 +151,12 @@ func TestProgramsDoNotRunPrograms(t *testing.T) {
 		calls := 0
 		engine := engineNamed(t, "js", first)
 		next := engine.handlers["echo"]
-		engine.handlers["echo"] = func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		engine.handlers["echo"] = func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			calls++
 			return next(ctx, r)
 		}
 		h := newHost(t, call.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
-			return host.Decision{Verdict: host.Allow, Grant: host.Grant{Caller: true, Tools: []string{"js.echo"}}}, nil
+			return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Caller: true, Tools: []string{"js.echo"}}}, nil
 		})}, engine, newFake(t, shopNamed("between"), map[string]handler{"echo": callOther("js.echo")}))
 		a := makeCall(t, h, "js.echo", `{}`)
 		if e := failsWith(t, a, host.Denied); calls != 1 || !strings.Contains(e.Message, "cannot run another program") {
@@ -168,7 +171,7 @@ func TestPendingCalls(t *testing.T) {
 	var once sync.Once
 	together := make(chan struct{})
 	target := newFake(t, shopNamed("target"), map[string]handler{
-		"echo": func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, _ *host.Request) (*job.Result, error) {
 			n := running.Add(1)
 			defer running.Add(-1)
 			if n == 16 {
@@ -181,7 +184,7 @@ func TestPendingCalls(t *testing.T) {
 			case <-time.After(20 * time.Second):
 				t.Error("the calls do not run at once")
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		}})
 	var answers struct {
 		Answers []struct {
@@ -195,16 +198,16 @@ func TestPendingCalls(t *testing.T) {
 		pending = append(pending, map[string]any{"id": i + 1, "tool": "target.echo"})
 	}
 	engine := newFake(t, shopNamed("js"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			result, err := ask(ctx, r, host.AskTools, map[string]any{"pending": pending})
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
+			result, err := ask(ctx, r, job.AskTools, map[string]any{"pending": pending})
 			if err != nil {
 				return nil, err
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, json.Unmarshal(result.Data, &answers)
+			return &job.Result{Data: json.RawMessage(`{}`)}, json.Unmarshal(result.Data, &answers)
 		}})
 	engine.info.Owner = host.OwnerShipped
 	h := newHost(t, call.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
-		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Caller: true}}, nil
+		return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Caller: true}}, nil
 	})}, engine, target)
 	if a := makeCall(t, h, "js.echo", `{}`); a.Err != nil {
 		t.Fatal(a.Err)

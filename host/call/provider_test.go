@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -27,7 +29,7 @@ func contract() providertest.Options {
 
 func contractFake(t testing.TB) *fake {
 	return newFake(t, shop, map[string]handler{
-		"order.cancel": func(context.Context, *host.Request) (*host.Result, error) {
+		"order.cancel": func(context.Context, *host.Request) (*job.Result, error) {
 			return nil, host.Errorf(host.NotFound, "no order 3")
 		},
 	})
@@ -169,10 +171,10 @@ func (p inventive) Tool(name string) (*manifest.Tool, error) {
 func (p unindexed) Segment() ([]byte, error) { return []byte("nothing"), nil }
 
 func (p misindexed) Segment() ([]byte, error) {
-	return host.BuildSegment(host.SearchPlugin{Name: "other"}, host.SearchDocs(p.manifest)), nil
+	return segment.Build(segment.Plugin{Name: "other"}, segment.DocsOf(p.manifest)), nil
 }
 
-func (p deaf) Invoke(_ context.Context, r *host.Request) (*host.Result, error) {
+func (p deaf) Invoke(_ context.Context, r *host.Request) (*job.Result, error) {
 	return p.fake.Invoke(context.Background(), r)
 }
 
@@ -182,18 +184,18 @@ func (p *racy) Segment() ([]byte, error) {
 }
 
 func answers(data string) handler {
-	return func(context.Context, *host.Request) (*host.Result, error) {
-		return &host.Result{Data: []byte(data)}, nil
+	return func(context.Context, *host.Request) (*job.Result, error) {
+		return &job.Result{Data: []byte(data)}, nil
 	}
 }
 
-func nothing(context.Context, *host.Request) (*host.Result, error) { return nil, nil }
+func nothing(context.Context, *host.Request) (*job.Result, error) { return nil, nil }
 
-func plainError(context.Context, *host.Request) (*host.Result, error) {
+func plainError(context.Context, *host.Request) (*job.Result, error) {
 	return nil, errors.New("no such order")
 }
 
-func forever(context.Context, *host.Request) (*host.Result, error) { select {} }
+func forever(context.Context, *host.Request) (*job.Result, error) { select {} }
 
 // brokenProvider names the provider that TestBrokenProvider runs, in a process of its own, and which must fail.
 const brokenProvider = "PARLEY_TEST_BROKEN_PROVIDER"

@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 )
 
 // quotas are counts of calls, all of which are allowed up to a number.
@@ -18,7 +21,7 @@ type quotas struct {
 	ended []int64 // bytes
 }
 
-func (q *quotas) Take(of *host.Quota) (func(int64), error) {
+func (q *quotas) Take(of *grant.Quota) (func(int64), error) {
 	if q.taken = append(q.taken, of.Account); len(q.taken) > q.most {
 		return nil, host.Errorf(host.Busy, "enough")
 	}
@@ -32,13 +35,13 @@ func TestQuotas(t *testing.T) {
 	first := newFake(t, shopNamed("first"), map[string]handler{"echo": callOther("second.echo")})
 	long := `{"a":"` + strings.Repeat("x", 1000) + `"}`
 	second := newFake(t, shopNamed("second"), map[string]handler{
-		"echo": func(context.Context, *host.Request) (*host.Result, error) {
-			return &host.Result{Data: json.RawMessage(long)}, nil
+		"echo": func(context.Context, *host.Request) (*job.Result, error) {
+			return &job.Result{Data: json.RawMessage(long)}, nil
 		}})
 	held := holding(map[string][]string{"first": {"second.echo"}})
 	h := newHost(t, call.Config{Recorder: rec, Quotas: q, Policy: policy(func(a host.Ask) (host.Decision, error) {
 		d, err := held(a)
-		d.Quota = &host.Quota{Account: a.Principal.Name}
+		d.Quota = &grant.Quota{Account: a.Principal.Name}
 		return d, err
 	})}, first, second)
 	for _, c := range []struct {
@@ -48,7 +51,7 @@ func TestQuotas(t *testing.T) {
 	}{{`{}`, false, ""}, {`{}`, true, ""}, {`{"x":`, false, host.InvalidArgs}, {`{}`, false, ""}, {`{}`, false, host.Busy},
 		{`{}`, true, ""}} {
 		_, err := h.Call(t.Context(), host.Call{Name: "first.echo", Params: json.RawMessage(c.params), Principal: cli,
-			Options: host.Options{DryRun: c.dryRun}})
+			Options: job.Options{DryRun: c.dryRun}})
 		if c.want == "" && err != nil || c.want != "" && !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -59,7 +62,8 @@ func TestQuotas(t *testing.T) {
 	}
 	events := rec.all()
 	refused := events[len(events)-2]
-	if refused.Err == nil || refused.Err.Code != host.Busy || refused.By != host.ByPolicy || len(second.requests()) != 2 {
+	if refused.Err == nil || refused.Err.Code != host.Busy || refused.By != approval.ByPolicy ||
+		len(second.requests()) != 2 {
 		t.Errorf("%+v, %d calls were run", refused, len(second.requests()))
 	}
 }

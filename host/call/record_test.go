@@ -11,7 +11,11 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -19,17 +23,17 @@ import (
 // wall is an egress that denies everything.
 type wall struct{}
 
-func (wall) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
+func (wall) Send(context.Context, *outbound.Request, outbound.Rights) (*outbound.Response, error) {
 	return nil, &host.Error{Code: host.Denied, Message: "no",
-		Denied: []host.Denial{{Right: "http:GET:https://evil.example"}}}
+		Denied: []grant.Denial{{Right: "http:GET:https://evil.example"}}}
 }
 
-func (wall) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) { return nil, nil }
+func (wall) Dial(context.Context, string, []grant.HTTP) (net.Conn, error) { return nil, nil }
 
 // TestEventsSayWhatWasRefused checks that denials are recorded even if the call then succeeds, and that denied
 // rights are not recorded as used.
 func TestEventsSayWhatWasRefused(t *testing.T) {
-	greedy := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	greedy := func(ctx context.Context, r *host.Request) (*job.Result, error) {
 		for range 2 {
 			_, _ = readSecret(ctx, r, "KEY")
 			_, _ = sendHTTP(ctx, r, "GET", "https://evil.example")
@@ -37,7 +41,7 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 			_, _ = callTool(ctx, r, "third.echo", json.RawMessage(`{}`), "")
 			_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{}`), "")
 		}
-		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		return &job.Result{Data: json.RawMessage(`{}`)}, nil
 	}
 	rec := &recorder{}
 	h := newHost(t,
@@ -69,7 +73,7 @@ func TestEventsSayWhatWasRefused(t *testing.T) {
 func TestEventsOfDryRuns(t *testing.T) {
 	rec := &recorder{}
 	h := newHost(t, call.Config{Recorder: rec}, newFake(t, shop, nil))
-	h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{DryRun: true}})
+	h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli, Options: job.Options{DryRun: true}})
 	if events := rec.all(); len(events) != 1 || !events[0].DryRun {
 		t.Errorf("%+v", events)
 	}
@@ -111,16 +115,16 @@ func TestEventsHaveMembersOfEnums(t *testing.T) {
 // record of its own.
 func TestPollsAreOneRecord(t *testing.T) {
 	var polls atomic.Int32
-	outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	outer := func(ctx context.Context, r *host.Request) (*job.Result, error) {
 		for i := range 50 {
 			_, _ = callTool(ctx, r, "second.echo", json.RawMessage(fmt.Sprintf(`{"text":"a1 \"2","n":%d}`, 100-i)), "")
 			_, _ = callTool(ctx, r, "second.add", json.RawMessage(fmt.Sprintf(`{"title":"x","count":%d}`, 1+i/25)), "")
 		}
 		_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{"text":"a2 \"2","n":7}`), "")
 		_, _ = callTool(ctx, r, "second.echo", json.RawMessage(`{"text":"a2 \"2","n":7}`), "")
-		return &host.Result{Data: json.RawMessage(`{"id":1}`)}, nil
+		return &job.Result{Data: json.RawMessage(`{"id":1}`)}, nil
 	}
-	inner := map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
+	inner := map[string]handler{"echo": func(context.Context, *host.Request) (*job.Result, error) {
 		if polls.Add(1) <= 40 {
 			return nil, &host.Error{Code: host.NotFound, Message: "not yet"}
 		}
@@ -128,7 +132,7 @@ func TestPollsAreOneRecord(t *testing.T) {
 		if polls.Load() == 52 { // acts on something else than the call before
 			subject = "button"
 		}
-		return &host.Result{Data: json.RawMessage(`{}`), Subject: subject}, nil
+		return &job.Result{Data: json.RawMessage(`{}`), Subject: subject}, nil
 	}}
 	rec, sessions := &recorder{}, &session.Store{Dir: t.TempDir()}
 	h := newHost(t, call.Config{Recorder: rec, Sessions: sessions,
@@ -159,21 +163,21 @@ func TestPollsAreOneRecord(t *testing.T) {
 // TestConfirmedCallsAreRecordsOfTheirOwn checks that each call of a plugin about which a person was asked is a record
 // of its own, with the question.
 func TestConfirmedCallsAreRecordsOfTheirOwn(t *testing.T) {
-	outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	outer := func(ctx context.Context, r *host.Request) (*job.Result, error) {
 		for range 3 {
 			if _, err := callTool(ctx, r, "second.echo", json.RawMessage(`{"text":"a"}`), ""); err != nil {
 				t.Error(err)
 			}
 		}
-		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		return &job.Result{Data: json.RawMessage(`{}`)}, nil
 	}
 	rec := &recorder{}
 	h := newHost(t, call.Config{Recorder: rec,
-		Approver: host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
-			return host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}, nil
+		Approver: approval.ApproverFunc(func(context.Context, *approval.Approval) (approval.Reply, error) {
+			return approval.Reply{Answer: approval.Once, By: approval.ByTerminal}, nil
 		}),
 		Policy: policy(func(a host.Ask) (host.Decision, error) {
-			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"second.*"}}}
+			d := host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"second.*"}}}
 			if a.Plugin == "second" {
 				d.Verdict, d.Reason = host.Confirm, "a rule"
 			}
@@ -201,7 +205,7 @@ func TestFewCallsAreHeldBack(t *testing.T) {
 	} {
 		const calls, mayWait = 150, 100
 		rec, before := &recorder{}, 0
-		outer := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		outer := func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			for i := range calls {
 				text := strings.Replace(params, "NAME", strings.Repeat("a", 1+i), 1)
 				if _, err := callTool(ctx, r, "second.echo", json.RawMessage(text), ""); err != nil {
@@ -209,7 +213,7 @@ func TestFewCallsAreHeldBack(t *testing.T) {
 				}
 			}
 			before = len(rec.all())
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		}
 		h := newHost(t, call.Config{Recorder: rec, Policy: holding(map[string][]string{"first": {"second.echo"}})},
 			newFake(t, shopNamed("first"), map[string]handler{"echo": outer}), newFake(t, shopNamed("second"), nil))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -20,7 +21,7 @@ func (r *run) refuse(e *host.Error) error {
 	if e.Retry != nil {
 		e.Steps = append(e.Steps, *e.Retry)
 	}
-	e.Steps = append(e.Steps, host.DescribeStep(r.answer.Tool, 0))
+	e.Steps = append(e.Steps, step.Describe(r.answer.Tool, 0))
 	return e
 }
 

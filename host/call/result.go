@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -59,7 +60,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 	for _, v := range violations {
 		e.Details = append(e.Details, advice.DetailOf(v))
 	}
-	return e.WithSteps(host.DescribeStep(r.address.Name(), manifest.Tier3))
+	return e.WithSteps(step.Describe(r.address.Name(), manifest.Tier3))
 }
 
 func (r *run) filter() host.Filter {
@@ -85,7 +86,7 @@ func (r *run) checkFilter(ctx context.Context) error {
 	if corrected == "" {
 		return e
 	}
-	again := host.CallStep(r.address.Name(), r.params.Given)
+	again := step.Call(r.address.Name(), r.params.Given)
 	again.Options = r.call.Given
 	again.Options.JQ = corrected
 	return e.WithSteps(again)
@@ -122,7 +123,7 @@ func (r *run) cutResult() {
 	if r.keepWhole(r.redactor.RedactAllJSON(whole)) {
 		cut.Next = "parley://result/" + r.answer.CallID
 		if r.call.Render != nil {
-			cut.Next = r.call.Render(host.OperatorStep(host.OpResult, r.answer.CallID))
+			cut.Next = r.call.Render(step.Operator(step.OpResult, r.answer.CallID))
 		}
 	}
 	r.answer.Cut = true

@@ -20,17 +20,24 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/redact"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // callOther returns a handler that calls another tool and returns its result.
 func callOther(tool string) handler {
-	return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	return func(ctx context.Context, r *host.Request) (*job.Result, error) {
 		return callTool(ctx, r, tool, json.RawMessage(`{}`), "")
 	}
 }
@@ -50,7 +57,7 @@ func outerNamed(name string) string {
 // holding returns a policy that allows plugins to call the tools that the table grants them.
 func holding(held map[string][]string) policy {
 	return func(a host.Ask) (host.Decision, error) {
-		d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held[a.Plugin]}}
+		d := host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: held[a.Plugin]}}
 		if strings.HasPrefix(a.Principal.Name, "plugin:") && !slices.Contains(a.Principal.Tools, a.Plugin+"."+a.Tool) {
 			d.Verdict, d.Reason = host.Deny, "not held"
 		}
@@ -89,7 +96,7 @@ func TestCallsOfCallsAreBounded(t *testing.T) {
 	made := 0
 	h := newHost(t, call.Config{},
 		newFake(t, shopNamed("first"),
-			map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				for {
 					if _, err := callTool(ctx, r, "second.echo", nil, ""); err != nil {
 						return nil, err
@@ -108,14 +115,14 @@ func TestCallsOfCallsAreBounded(t *testing.T) {
 func TestCallsOfCallsAreCountedTogether(t *testing.T) {
 	made := 0
 	calling := func(name string) handler {
-		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		return func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			for range 120 {
 				if _, err := callTool(ctx, r, name, nil, ""); err != nil {
 					return nil, err
 				}
 				made++
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		}
 	}
 	h := newHost(t, call.Config{}, newFake(t, shopNamed("first"), map[string]handler{"echo": calling("second.echo")}),
@@ -131,15 +138,15 @@ func TestCallsOfCallsAreCountedTogether(t *testing.T) {
 func TestIsolationExtends(t *testing.T) {
 	inner := newFake(t, shopNamed("second"), nil)
 	outer := newFake(t, shopNamed("first"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			return callTool(ctx, r, "second.echo", nil, "")
 		}})
 	confirmed := policy(func(host.Ask) (host.Decision, error) {
-		return host.Decision{Verdict: host.Confirm, Reason: "why not", Grant: host.Grant{Tools: []string{"*"}}}, nil
+		return host.Decision{Verdict: host.Confirm, Reason: "why not", Grant: grant.Grant{Tools: []string{"*"}}}, nil
 	})
 	h := newHost(t, call.Config{Policy: confirmed, Approver: &approver{answer: yesOrNo[true]}}, outer, inner)
 	for _, isolate := range []string{"process", "call", ""} {
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli, Options: host.Options{Isolate: isolate}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli, Options: job.Options{Isolate: isolate}})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}
@@ -159,7 +166,7 @@ func TestIsolationIsNotWeakened(t *testing.T) {
 		return host.Decision{Verdict: host.Allow, Isolate: "call"}, nil
 	})}, f)
 	for _, isolate := range []string{"", "none", "process", "call"} {
-		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli, Options: host.Options{Isolate: isolate}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Principal: cli, Options: job.Options{Isolate: isolate}})
 		requests := f.requests()
 		if a.Err != nil || requests[len(requests)-1].Isolate != "call" {
 			t.Errorf("isolate %q: %v", isolate, a.Err)
@@ -170,7 +177,7 @@ func TestIsolationIsNotWeakened(t *testing.T) {
 // TestCrashesNameEffects checks that the error of a crash says what the call may have changed before.
 func TestCrashesNameEffects(t *testing.T) {
 	h := newHost(t, call.Config{}, newFake(t, shopNamed("shop"), map[string]handler{
-		"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(_ context.Context, r *host.Request) (*job.Result, error) {
 			for _, use := range []string{"fs:read:/a", "fs:write:/b", "http:GET:https://a.test", "http:POST:https://a.test",
 				"secret:KEY", "tool:shop.echo", "tool:gone.tool"} {
 				r.RecordUse(use)
@@ -187,19 +194,19 @@ func TestCrashesNameEffects(t *testing.T) {
 // TestFilesAreGuarded checks that a call which can open files, by its own grant or its caller's, gets the guard of the
 // host's own files.
 func TestFilesAreGuarded(t *testing.T) {
-	folder := []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
+	folder := []grant.FS{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
 	for _, holder := range []string{"", "first", "second"} {
 		inner := newFake(t, shopNamed("second"), nil)
 		h := newHost(t, call.Config{
 			Own: &protect.Files{Folders: []protect.Folder{{Name: "config", Path: t.TempDir()}}},
 			Policy: policy(func(a host.Ask) (host.Decision, error) {
-				d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}
+				d := host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"*"}}}
 				if a.Plugin == holder {
 					d.Grant.FS = folder
 				}
 				return d, nil
 			})},
-			newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result,
+			newFake(t, shopNamed("first"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*job.Result,
 				error) {
 				if (r.Guard != nil) != (holder == "first") {
 					t.Errorf("%s has a folder, the outer call is guarded: %v", holder, r.Guard != nil)
@@ -227,7 +234,7 @@ func TestPluginsReportNoCodesOfTheHost(t *testing.T) {
 		{host.Denied, host.ToolFailed, 12}, {host.NotFound, host.NotFound, 12},
 	} {
 		h := newHost(t, call.Config{}, newFake(t, shop, map[string]handler{
-			"echo": func(context.Context, *host.Request) (*host.Result, error) {
+			"echo": func(context.Context, *host.Request) (*job.Result, error) {
 				return nil, &host.Error{Code: c.code, Exit: c.declared, Message: "so it says",
 					Tool: &host.ToolError{Exit: 3, Name: string(c.code)}}
 			}}))
@@ -243,13 +250,13 @@ func TestPolicyFails(t *testing.T) {
 	for _, failing := range []string{"cli", "plugin:first", ""} {
 		inner := newFake(t, shopNamed("second"), nil)
 		h := newHost(t, call.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
-			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}
+			d := host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"*"}}}
 			if a.Plugin == "second" && a.Principal.Name == failing {
 				return d, host.Errorf(host.ConfigError, "the policy cannot be read")
 			}
 			return d, nil
 		})}, newFake(t, shopNamed("first"), map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				return callTool(ctx, r, "second.echo", nil, "")
 			}}), inner)
 		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: cli})
@@ -273,7 +280,7 @@ func TestPolicyInput(t *testing.T) {
 			inner.info.Owner, inner.info.ReplacedOwner, owner = "RWkey", "sha256:old", "RWkey"
 		}
 		outer := newFake(t, shopNamed("first"), map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				return callTool(ctx, r, "second.echo", nil, "")
 			}})
 		if shipped {
@@ -285,9 +292,9 @@ func TestPolicyInput(t *testing.T) {
 			if a.Plugin == "second" {
 				asked = append(asked, a)
 			}
-			return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: held}}, nil
+			return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: held}}, nil
 		})}, outer, inner)
-		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: host.Principal{Name: "mcp-http:c",
+		a, _ := h.Call(t.Context(), host.Call{Name: "first.echo", Principal: caller.Principal{Name: "mcp-http:c",
 			Bound: bound}})
 		if a.Err != nil || len(asked) != 2 {
 			t.Fatalf("%v, asked %+v", a.Err, asked)
@@ -299,7 +306,7 @@ func TestPolicyInput(t *testing.T) {
 		byPlugin.Digest, byPlugin.Capabilities = inner.info.Digest, asked[0].Capabilities
 		byOuter.Principal.Name, byOuter.Principal.Bound, byOuter.OnBehalf = "mcp-http:c", bound, shipped
 		for i, want := range []host.Ask{byPlugin, byOuter} {
-			asked[i].Principal.Session = host.Session{}
+			asked[i].Principal.Session = caller.Session{}
 			if !reflect.DeepEqual(asked[i], want) {
 				t.Errorf("bound %v, shipped %v, built in %v: asked\n%+v, want\n%+v", bound, shipped, builtin,
 					asked[i], want)
@@ -320,7 +327,7 @@ func (s secrets) Secret(_ context.Context, name string) (string, error) {
 
 type mirror struct{ sent, methods []string }
 
-func (m *mirror) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound) (*host.HTTPResponse, error) {
+func (m *mirror) Send(ctx context.Context, r *outbound.Request, o outbound.Rights) (*outbound.Response, error) {
 	m.methods = append(m.methods, r.Method)
 	var lines []string
 	for _, s := range o.Secrets {
@@ -339,10 +346,10 @@ func (m *mirror) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 	if r.URL == "fail" {
 		return nil, host.Errorf(host.Unavailable, "the server said %s", all)
 	}
-	return &host.HTTPResponse{Status: 200, Headers: [][2]string{{"x-echo", all}}, Body: []byte(all)}, nil
+	return &outbound.Response{Status: 200, Headers: [][2]string{{"x-echo", all}}, Body: []byte(all)}, nil
 }
 
-func (*mirror) Dial(context.Context, string, []host.HTTPGrant) (net.Conn, error) {
+func (*mirror) Dial(context.Context, string, []grant.HTTP) (net.Conn, error) {
 	return nil, errors.New("not here")
 }
 
@@ -350,7 +357,7 @@ const token = `s3cret/"<va lue>&"`
 
 // secretive is a policy that grants one secret for sending and one for reading.
 var secretive = policy(func(host.Ask) (host.Decision, error) {
-	return host.Decision{Verdict: host.Allow, Grant: host.Grant{Secrets: []host.SecretGrant{
+	return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Secrets: []grant.Secret{
 		{Name: "TOKEN", URL: "https://api.example.com", Header: "Authorization: Bearer {secret}"}, {Name: "KEY", Read: true},
 	}}}, nil
 })
@@ -360,15 +367,15 @@ func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 	var guest string
 	h := newHost(t, call.Config{Policy: secretive, Secrets: secrets{"TOKEN": token}, Egress: out, Recorder: rec},
 		newFake(t, shop, map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				answer, err := sendHTTP(ctx, r, "GET", "https://api.example.com/")
 				if err != nil {
 					return nil, err
 				}
 				guest = string(answer.Body) + answer.Headers[0][1]
-				return &host.Result{Data: json.RawMessage(`{}`)}, nil
+				return &job.Result{Data: json.RawMessage(`{}`)}, nil
 			},
-			"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"order.list": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				_, err := sendHTTP(ctx, r, "GET", "fail")
 				return nil, err
 			},
@@ -403,20 +410,20 @@ func TestReflectedSecretFails(t *testing.T) {
 	h := newHost(t, call.Config{Policy: secretive, Secrets: neverReflected{secrets{"TOKEN": token, "KEY": token}},
 		Egress: out, Recorder: rec},
 		newFake(t, shop, map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				answer, err := sendHTTP(ctx, r, "GET", "https://api.example.com/")
 				if err == nil {
 					t.Errorf("the guest received %q", answer.Body)
 				}
 				return nil, err
 			},
-			"order.list": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"order.list": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				key, err := readSecret(ctx, r, "KEY")
 				if err != nil {
 					t.Error(err)
 				}
 				data, _ := json.Marshal(map[string]string{"a": base64.StdEncoding.EncodeToString([]byte("x" + key))})
-				return &host.Result{Data: data}, nil
+				return &job.Result{Data: data}, nil
 			},
 		}))
 	for _, tool := range []string{"shop.echo", "shop.order.list"} {
@@ -451,7 +458,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 			var lines []string
 			h := newHost(t, call.Config{Policy: secretive, Secrets: secrets{"KEY": token}, Recorder: rec},
 				newFake(t, shop, map[string]handler{
-					"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+					"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 						key, err := readSecret(ctx, r, "KEY")
 						if err != nil || key != token {
 							t.Errorf("read %q, %v", key, err)
@@ -463,7 +470,7 @@ func TestSecretsThatAreReadStayInTheCall(t *testing.T) {
 							return nil, &host.Error{Code: host.ToolFailed, Message: "failed with " + tc.form, Tool: &host.ToolError{Exit: 1,
 								Details: data}}
 						}
-						return &host.Result{Data: data, Warnings: []string{"warning " + tc.form}}, nil
+						return &job.Result{Data: data, Warnings: []string{"warning " + tc.form}}, nil
 					}}))
 			for _, params := range []string{`{}`, `{"fail":true}`} {
 				a, _ := h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Principal: cli,
@@ -485,13 +492,13 @@ func TestSecretsOfManyLinesStayInTheCall(t *testing.T) {
 	const key = "-----BEGIN KEY-----\nMIIBVwIBADANBgkqhki\n\tG9w0BAQEFAASCAT8wgg\n-----END KEY-----\n"
 	var lines []string
 	h := newHost(t, call.Config{Policy: secretive, Secrets: secrets{"KEY": key}}, newFake(t, shop, map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			_, err := readSecret(ctx, r, "KEY")
 			for line := range strings.Lines(key) {
 				r.Log(1, manifest.CleanLine(line))
 			}
 			r.Log(1, manifest.CleanLine(key))
-			return &host.Result{Data: json.RawMessage(`{}`), Warnings: []string{manifest.CleanLine("it is " + key)}}, err
+			return &job.Result{Data: json.RawMessage(`{}`), Warnings: []string{manifest.CleanLine("it is " + key)}}, err
 		}}))
 	a, _ := h.Call(t.Context(),
 		host.Call{Name: "shop.echo", Principal: cli, Sink: messages(&lines)})
@@ -520,7 +527,7 @@ func checkSecretsOfOuterCalls(t *testing.T, isCaller bool) {
 		return d, err
 	})
 	first := newFake(t, shopNamed("first"),
-		map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		map[string]handler{"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			key, _ := readSecret(ctx, r, "KEY")
 			params, _ := json.Marshal(map[string]string{"key": key})
 			answer, err := callTool(ctx, r, "second.echo", params, "")
@@ -539,17 +546,17 @@ func checkSecretsOfOuterCalls(t *testing.T, isCaller bool) {
 				!strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("the first got the error %v", err)
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		}})
 	first.info.Owner = host.OwnerShipped
 	h := newHost(t,
 		call.Config{Policy: granting, Secrets: secrets{"KEY": token}, Recorder: rec, Sessions: &session.Store{Dir: dir}},
 		first, newFake(t, shopNamed("second"), map[string]handler{
-			"echo": func(_ context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(_ context.Context, r *host.Request) (*job.Result, error) {
 				r.RecordUse("fs:read:/srv/" + string(r.Params))
-				return &host.Result{Data: r.Params, Subject: string(r.Params)}, nil
+				return &job.Result{Data: r.Params, Subject: string(r.Params)}, nil
 			},
-			"order.list": func(_ context.Context, r *host.Request) (*host.Result, error) {
+			"order.list": func(_ context.Context, r *host.Request) (*job.Result, error) {
 				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + token, Subject: token,
 					Details: []host.Detail{{Parameter: "/" + token, Expected: "no " + token}}}
 			},
@@ -585,13 +592,13 @@ func checkSecretsOfOuterCalls(t *testing.T, isCaller bool) {
 func TestSecretsThatAreNotGranted(t *testing.T) {
 	h := newHost(t, call.Config{Policy: secretive, Secrets: secrets{"TOKEN": token, "OTHER": token}},
 		newFake(t, shop, map[string]handler{
-			"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+			"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 				for _, name := range []string{"TOKEN", "OTHER", ""} {
 					if value, err := readSecret(ctx, r, name); host.AsError(err).Code != host.Denied {
 						t.Errorf("%s: %q, %v", name, value, err)
 					}
 				}
-				return &host.Result{Data: json.RawMessage(`{}`)}, nil
+				return &job.Result{Data: json.RawMessage(`{}`)}, nil
 			}}))
 	if a := makeCall(t, h, "shop.echo", `{}`); a.Err != nil {
 		t.Fatal(a.Err)
@@ -645,7 +652,7 @@ func TestAudit(t *testing.T) {
 	a := &auditor{}
 	p := newFake(t, shop, nil)
 	h := newHost(t, call.Config{Audit: a, Policy: policy(func(host.Ask) (host.Decision, error) {
-		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true}}, nil
+		return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Clock: true}}, nil
 	})}, p)
 	if answer := makeCall(t, h, "shop.echo", `{}`); answer.Err != nil {
 		t.Fatal(answer.Err)
@@ -666,7 +673,7 @@ func TestBuiltinsAreNotIsolated(t *testing.T) {
 	p := newFake(t, shop, nil)
 	h := newHost(t, call.Config{}, p, newFake(t, shopNamed("inner"), nil).builtin())
 	for name, code := range map[string]host.Code{"shop.echo": "", "inner.echo": host.InvalidArgs} {
-		a, _ := h.Call(t.Context(), host.Call{Name: name, Principal: cli, Options: host.Options{Isolate: "process"}})
+		a, _ := h.Call(t.Context(), host.Call{Name: name, Principal: cli, Options: job.Options{Isolate: "process"}})
 		if code != "" {
 			failsWith(t, a, code)
 		} else if a.Err != nil || p.requests()[0].Isolate != "process" {
@@ -686,8 +693,8 @@ func TestResultsOfManyValues(t *testing.T) {
 		"long": {`"` + strings.Repeat("x", 8<<20) + `"`, ""},
 	} {
 		h := newHost(t, call.Config{},
-			newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*host.Result, error) {
-				return &host.Result{Data: json.RawMessage(tc.data)}, nil
+			newFake(t, shop, map[string]handler{"echo": func(context.Context, *host.Request) (*job.Result, error) {
+				return &job.Result{Data: json.RawMessage(tc.data)}, nil
 			}}))
 		if a := makeCall(t, h, "shop.echo", `{}`); tc.code != "" {
 			failsWith(t, a, tc.code)
@@ -698,15 +705,15 @@ func TestResultsOfManyValues(t *testing.T) {
 }
 
 func TestProviderGetsGrantsOfCallers(t *testing.T) {
-	held := map[string]host.Grant{
-		"first": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:1", Methods: []string{"GET"}}}},
-		"second": {HTTP: []host.HTTPGrant{{URL: "http://127.0.0.1:2", Methods: []string{"GET"}}},
-			FS: []host.FSGrant{{Path: "/d", Source: "/srv", Mode: "ro"}}},
+	held := map[string]grant.Grant{
+		"first": {HTTP: []grant.HTTP{{URL: "http://127.0.0.1:1", Methods: []string{"GET"}}}},
+		"second": {HTTP: []grant.HTTP{{URL: "http://127.0.0.1:2", Methods: []string{"GET"}}},
+			FS: []grant.FS{{Path: "/d", Source: "/srv", Mode: "ro"}}},
 		"third": {Clock: true},
 	}
-	told, digests := map[string]host.Grant{}, map[string]string{}
+	told, digests := map[string]grant.Grant{}, map[string]string{}
 	note := func(name string, then handler) handler {
-		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		return func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			told[name] = r.CallerGrant
 			if r.Session.Plugin != nil {
 				digests[name] = r.Session.Plugin.Digest
@@ -722,13 +729,13 @@ func TestProviderGetsGrantsOfCallers(t *testing.T) {
 	first.info.Digest, second.info.Digest = "sha256:1", "sha256:2"
 	h := newHost(t, call.Config{Policy: p}, first, second,
 		newFake(t, shopNamed("third"),
-			map[string]handler{"echo": note("third", func(context.Context, *host.Request) (*host.Result, error) {
-				return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			map[string]handler{"echo": note("third", func(context.Context, *host.Request) (*job.Result, error) {
+				return &job.Result{Data: json.RawMessage(`{}`)}, nil
 			})}))
 	if a := makeCall(t, h, "first.echo", `{}`); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	want := map[string]host.Grant{"first": {}, "second": held["first"], "third": held["second"]}
+	want := map[string]grant.Grant{"first": {}, "second": held["first"], "third": held["second"]}
 	if !reflect.DeepEqual(told, want) {
 		t.Errorf("the providers got %+v, want %+v", told, want)
 	}
@@ -748,7 +755,7 @@ func (h held) HeldSecrets(context.Context) map[string]string { return h.secrets 
 func TestHeldSecretsAreInNoRecord(t *testing.T) {
 	const value = "held-7f3a9c51e2-12345678"
 	rec := &recorder{}
-	echo := func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	echo := func(ctx context.Context, r *host.Request) (*job.Result, error) {
 		if !strings.Contains(string(r.Params), value) && !strings.Contains(string(r.Params), "90817263") {
 			t.Errorf("the tool got %s", r.Params)
 		}
@@ -758,7 +765,7 @@ func TestHeldSecretsAreInNoRecord(t *testing.T) {
 			return nil, &host.Error{Code: host.ToolFailed, Message: value, Details: []host.Detail{{Provided: value}},
 				Tool: &host.ToolError{Exit: 3, Name: value, Details: jsontext.Marshal(value)}}
 		}
-		return &host.Result{Data: r.Params}, nil
+		return &job.Result{Data: r.Params}, nil
 	}
 	source, dir := held{secrets{"KEY": value, "PIN": "90817263"}}, t.TempDir()
 	sessions := &session.Store{Dir: dir, Redact: (&redact.Redactor{Source: source}).Held}
@@ -779,7 +786,7 @@ func TestHeldSecretsAreInNoRecord(t *testing.T) {
 		for _, params := range []string{`{"sku":"` + value + `","n":1}`, `{"` + value + `":"a"}`, `{"sku":90817263,"n":1}`} {
 			_, _ = h.Call(t.Context(), host.Call{Name: "shop.add", Params: json.RawMessage(params), Principal: cliIn(name)})
 			_, _ = h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(params), Principal: cliIn(name),
-				Options: host.Options{MaxBytes: 1}})
+				Options: job.Options{MaxBytes: 1}})
 		}
 		_, _ = h.Describe(t.Context(), cliIn(name), "shop.echo", 0)
 	}
@@ -797,7 +804,7 @@ func TestHeldSecretsAreInNoRecord(t *testing.T) {
 	if stored < 4 {
 		t.Errorf("%d files are stored of sessions", stored)
 	}
-	_, _, _ = h.Search(t.Context(), cli, host.SearchQuery{Text: "sell " + value})
+	_, _, _ = h.Search(t.Context(), cli, search.Query{Text: "sell " + value})
 	_, _ = h.Describe(t.Context(), cli, "shop."+value, 0)
 	if len(rec.events) < 10 {
 		t.Fatalf("%d records", len(rec.events))
@@ -817,13 +824,13 @@ func TestCanary(t *testing.T) {
 	rec, out, dir := &recorder{}, &mirror{}, t.TempDir()
 	sessions := &session.Store{Dir: dir}
 	both := policy(func(host.Ask) (host.Decision, error) {
-		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}, Secrets: []host.SecretGrant{
+		return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"*"}, Secrets: []grant.Secret{
 			{Name: "KEY", Read: true}, {Name: "TOKEN", URL: "https://api.example.com", Header: "X: {secret}"}}}}, nil
 	})
 	var seen []string // by the guest
 	h := newHost(t, call.Config{Policy: both, Secrets: secrets{"KEY": canary, "TOKEN": "token-" + canary[7:]}, Egress: out,
 		Recorder: rec, Sessions: sessions}, newFake(t, shop, map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			key, err := readSecret(ctx, r, "KEY")
 			if err != nil || key != canary {
 				t.Fatalf("the guest read %q, %v", key, err)
@@ -843,13 +850,13 @@ func TestCanary(t *testing.T) {
 				return nil, &host.Error{Code: host.ToolFailed, Message: key,
 					Tool:    &host.ToolError{Exit: 3, Name: key, Details: data},
 					Details: []host.Detail{{Parameter: "/" + key, Provided: key, Expected: key}},
-					Denied:  []host.Denial{{Right: "fs:ro:/" + key, Why: key}}, Steps: []host.Step{host.SearchStep(key)}}
+					Denied:  []grant.Denial{{Right: "fs:ro:/" + key, Why: key}}, Steps: []step.Step{step.Search(key)}}
 			case `{"a":"own"}`:
 				return nil, &host.Error{Code: host.InvalidArgs, Message: "it is " + key, Subject: "button " + key}
 			case `{"a":"junk"}`:
-				return &host.Result{Data: json.RawMessage(`{"` + key)}, nil
+				return &job.Result{Data: json.RawMessage(`{"` + key)}, nil
 			}
-			return &host.Result{Data: data, Warnings: []string{key}, Content: []host.Content{{Type: "text", Text: key}},
+			return &job.Result{Data: data, Warnings: []string{key}, Content: []job.Content{{Type: "text", Text: key}},
 				Subject: "button " + key}, nil
 		}}))
 	seek := func(where, text string) {
@@ -860,7 +867,7 @@ func TestCanary(t *testing.T) {
 	}
 	for _, params := range []string{`{"a":"ok"}`, `{"a":"fail"}`, `{"a":"own"}`, `{"a":"junk"}`, `{"a":"cut"}`} {
 		var said []string
-		o := host.Options{}
+		o := job.Options{}
 		if strings.Contains(params, "cut") {
 			o.MaxBytes = 500
 		}
@@ -880,7 +887,7 @@ func TestCanary(t *testing.T) {
 			seek(params+" error", a.Err.Error()+string(object)+fmt.Sprintf("%+v", a.Err.Details))
 		}
 		if a.Cut {
-			whole, err := sessions.Result(host.Session{Name: "s"}, a.CallID)
+			whole, err := sessions.Result(caller.Session{Name: "s"}, a.CallID)
 			if err != nil || len(whole) < 1000 {
 				t.Errorf("the whole result: %d bytes, %v", len(whole), err)
 			}
@@ -920,19 +927,19 @@ func TestCanary(t *testing.T) {
 // TestSessionOfInnerCalls checks in whose session the tools run that a plugin calls: in that of its caller if it may,
 // otherwise in one of its own, which is another one for each session of a caller and for each plugin.
 func TestSessionOfInnerCalls(t *testing.T) {
-	inner := func(plugin string, browser bool, caller host.Session) host.Session {
+	inner := func(plugin string, browser bool, who caller.Session) caller.Session {
 		last := newFake(t, shopNamed("last"), nil)
 		h := newHost(t, call.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
-			g := host.Grant{Tools: []string{"last.echo"}, Browser: browser && a.Plugin == plugin}
+			g := grant.Grant{Tools: []string{"last.echo"}, Browser: browser && a.Plugin == plugin}
 			return host.Decision{Verdict: host.Allow, Grant: g}, nil
 		})}, last, newFake(t, outerNamed(plugin), map[string]handler{"echo": callOther("last.echo")}))
-		if a, _ := h.Call(t.Context(), host.Call{Name: plugin + ".echo", Principal: host.Principal{Name: "cli",
-			Session: caller}}); a.Err != nil {
+		if a, _ := h.Call(t.Context(), host.Call{Name: plugin + ".echo", Principal: caller.Principal{Name: "cli",
+			Session: who}}); a.Err != nil {
 			t.Fatal(a.Err)
 		}
 		return last.requests()[0].Session
 	}
-	callers := []host.Session{
+	callers := []caller.Session{
 		{}, {Name: "a", Connection: "c"}, {Name: "b"}, {Owner: "token:1", Name: "a"}, {Owner: "token:2", Temporary: true},
 		{Owner: "plugin:outer", Name: "1", Within: []string{"user/a"}},
 	}
@@ -960,19 +967,19 @@ func TestSessionOfInnerCalls(t *testing.T) {
 // behalf it is made.
 func TestMayCall(t *testing.T) {
 	asks := func(tools ...string) handler {
-		return func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		return func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			may := map[string]bool{}
 			for _, tool := range tools {
 				may[tool] = mayCall(ctx, r, tool)
 			}
 			data, err := json.Marshal(may)
-			return &host.Result{Data: data}, err
+			return &job.Result{Data: data}, err
 		}
 	}
 	inner := newFake(t, shopNamed("inner"),
 		map[string]handler{"echo": asks("order.list", "order.slow", "order.cancel", "add", "no.such", "order")})
 	rules := func(a host.Ask) (host.Decision, error) {
-		held := host.Grant{Tools: []string{"inner.echo", "inner.order.list"}}
+		held := grant.Grant{Tools: []string{"inner.echo", "inner.order.list"}}
 		d := host.Decision{Verdict: host.Allow, Grant: held}
 		switch {
 		case a.Principal.Name == "plugin:outer" && !slices.Contains(a.Principal.Tools, a.Plugin+"."+a.Tool),
@@ -981,13 +988,13 @@ func TestMayCall(t *testing.T) {
 		case a.Tool == "order.slow":
 			d.Verdict = host.Confirm
 		case a.Tool == "add":
-			d.Missing, d.Allowable = []host.Denial{{Right: "clock"}}, true
+			d.Missing, d.Allowable = []grant.Denial{{Right: "clock"}}, true
 		}
 		return d, nil
 	}
-	approve := host.ApproverFunc(func(context.Context, *host.Approval) (host.Reply, error) {
+	approve := approval.ApproverFunc(func(context.Context, *approval.Approval) (approval.Reply, error) {
 		t.Error("a person was asked")
-		return host.Reply{Answer: host.AnswerOnce}, nil
+		return approval.Reply{Answer: approval.Once}, nil
 	})
 	h := newHost(t, call.Config{Policy: policy(rules), Approver: approve}, inner,
 		newFake(t, outerNamed("outer"), map[string]handler{"echo": callOther("inner.echo"),
@@ -1001,7 +1008,7 @@ func TestMayCall(t *testing.T) {
 		{"a plugin on behalf of a caller with a rule", "outer.echo", "mcp:strict", ""},
 		{"a plugin's tool that reads", "outer.order.list", "cli", "order.list"},
 	} {
-		a, err := h.Call(t.Context(), host.Call{Name: tc.tool, Principal: host.Principal{Name: tc.caller}})
+		a, err := h.Call(t.Context(), host.Call{Name: tc.tool, Principal: caller.Principal{Name: tc.caller}})
 		if err != nil {
 			t.Errorf("%s: %v", tc.name, err)
 			continue
@@ -1023,9 +1030,9 @@ func TestMayCall(t *testing.T) {
 func TestMayCallHoldsTheEffect(t *testing.T) {
 	var may bool
 	inner := newFake(t, shopNamed("inner"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			may = mayCall(ctx, r, "order.cancel")
-			return &host.Result{Data: json.RawMessage("{}")}, nil
+			return &job.Result{Data: json.RawMessage("{}")}, nil
 		}})
 	held := map[string][]string{"outer": {"inner.echo", "inner.order.cancel"}}
 	h := newHost(t, call.Config{Policy: holding(held)}, inner,
@@ -1051,31 +1058,31 @@ func (boundSecrets) SecretOrigins(name string) ([]string, error) {
 // TestBoundSecrets checks who can have a secret typed into a page, and that later answers do not show it.
 func TestBoundSecrets(t *testing.T) {
 	browser := newFake(t, shopNamed("browser"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			secret, err := boundSecret(ctx, r, string(r.Params[9:len(r.Params)-2]))
 			if err == nil && (secret.Value != token || len(secret.Origins) != 1) {
 				t.Errorf("%+v", secret)
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, err
+			return &job.Result{Data: json.RawMessage(`{}`)}, err
 		},
-		"add": func(context.Context, *host.Request) (*host.Result, error) {
-			return &host.Result{Data: jsontext.Marshal(map[string]any{"page": token})}, nil
+		"add": func(context.Context, *host.Request) (*job.Result, error) {
+			return &job.Result{Data: jsontext.Marshal(map[string]any{"page": token})}, nil
 		}})
 	browser.info.Kind = manifest.KindBuiltin
-	caller := newFake(t, shopNamed("caller"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+	who := newFake(t, shopNamed("caller"), map[string]handler{
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			if _, err := boundSecret(ctx, r, "GRANTED"); host.AsError(err).Code != host.NotFound {
 				t.Errorf("a plugin gets the values of bound secrets: %v", err)
 			}
 			return callTool(ctx, r, "browser.echo", r.Params, "")
 		}})
 	rules := policy(func(a host.Ask) (host.Decision, error) {
-		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"},
-			Secrets: []host.SecretGrant{{Name: "GRANTED"}}}}, nil
+		return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"*"},
+			Secrets: []grant.Secret{{Name: "GRANTED"}}}}, nil
 	})
 	store := boundSecrets{secrets{"GRANTED": token, "OTHER": token, "UNBOUND": token}}
 	rec := &recorder{}
-	h := newHost(t, call.Config{Policy: rules, Secrets: store, Recorder: rec}, browser, caller)
+	h := newHost(t, call.Config{Policy: rules, Secrets: store, Recorder: rec}, browser, who)
 	for _, c := range []struct{ tool, secret, want string }{
 		{"browser.echo", "UNBOUND", "binds secret UNBOUND to no origin"},
 		{"browser.echo", "NOWHERE", "secret NOWHERE has no value"},
@@ -1083,13 +1090,13 @@ func TestBoundSecrets(t *testing.T) {
 		{"caller.echo", "UNBOUND", "not granted: secret:UNBOUND"},
 	} {
 		params := []byte(`{"name":"` + c.secret + `"}`)
-		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Principal: host.Principal{Name: "mcp:some"}, Params: params})
+		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Principal: caller.Principal{Name: "mcp:some"}, Params: params})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: %v", c.tool, c.secret, err)
 		}
 	}
 	page := func() string {
-		a, err := h.Call(t.Context(), host.Call{Name: "browser.add", Principal: host.Principal{Name: "mcp:some"},
+		a, err := h.Call(t.Context(), host.Call{Name: "browser.add", Principal: caller.Principal{Name: "mcp:some"},
 			Params: []byte(`{"title":"a"}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -1100,7 +1107,7 @@ func TestBoundSecrets(t *testing.T) {
 		t.Error("what no call has used is redacted: ", page())
 	}
 	for _, tool := range []string{"caller.echo", "browser.echo"} {
-		_, err := h.Call(t.Context(), host.Call{Name: tool, Principal: host.Principal{Name: "mcp:some"},
+		_, err := h.Call(t.Context(), host.Call{Name: tool, Principal: caller.Principal{Name: "mcp:some"},
 			Params: []byte(`{"name":"GRANTED"}`)})
 		if err != nil || !slices.Contains(rec.last(t).Uses, "secret:GRANTED") && tool == "browser.echo" {
 			t.Errorf("%s: %v, uses %q", tool, err, rec.last(t).Uses)
@@ -1114,7 +1121,7 @@ func TestBoundSecrets(t *testing.T) {
 
 // messages returns a sink that adds the messages of log and progress to a list.
 func messages(to *[]string) host.Sink {
-	return host.Sink{Wants: host.Wants{Log: true, Progress: true}, Event: func(e host.JobEvent) error {
+	return host.Sink{Wants: job.Wants{Log: true, Progress: true}, Event: func(e job.Event) error {
 		*to = append(*to, e.Message)
 		return nil
 	}}

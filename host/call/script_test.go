@@ -10,28 +10,31 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // TestScripts checks that a built-in provider gets the scripts of the plugin that calls it, and of no other.
 func TestScripts(t *testing.T) {
-	var got host.Script
+	var got job.Script
 	browser := newFake(t, shopNamed("browser"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			var err error
 			got, err = askScript(ctx, r, strings.Contains(string(r.Params), "text"))
-			return &host.Result{Data: json.RawMessage(`{}`)}, err
+			return &job.Result{Data: json.RawMessage(`{}`)}, err
 		}})
 	browser.info.Kind = manifest.KindBuiltin
-	caller := newFake(t, strings.Replace(shopNamed("caller"), `"kind":`,
+	who := newFake(t, strings.Replace(shopNamed("caller"), `"kind":`,
 		`"scripts": [{"name": "page", "sha256": "`+strings.Repeat("ab", 32)+`"}], "kind":`, 1), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			if _, err := askScript(ctx, r, true); host.AsError(err).Code != host.NotFound {
 				t.Errorf("a plugin gets the text of scripts: %v", err)
 			}
 			return callTool(ctx, r, "browser.echo", r.Params, "")
 		}})
-	caller.features.Script = func(name string) ([]byte, error) {
+	who.features.Script = func(name string) ([]byte, error) {
 		if name != "page" {
 			return nil, errors.New("no script")
 		}
@@ -39,17 +42,17 @@ func TestScripts(t *testing.T) {
 	}
 	other := newFake(t, shopNamed("other"), map[string]handler{"echo": callOther("browser.echo")})
 	rules := policy(func(host.Ask) (host.Decision, error) {
-		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}, nil
+		return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"*"}}}, nil
 	})
-	h := newHost(t, call.Config{Policy: rules}, browser, caller, other)
+	h := newHost(t, call.Config{Policy: rules}, browser, who, other)
 	for _, c := range []struct{ tool, params, want, text string }{
 		{"caller.echo", `{}`, "", ""},
 		{"caller.echo", `{"name":"text"}`, "", "exports.f = () => 1"},
 		{"other.echo", `{}`, "other ships no script page", ""},
 		{"browser.echo", `{}`, "only a plugin can run a script", ""},
 	} {
-		got = host.Script{}
-		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Principal: host.Principal{Name: "mcp:some"},
+		got = job.Script{}
+		_, err := h.Call(t.Context(), host.Call{Name: c.tool, Principal: caller.Principal{Name: "mcp:some"},
 			Params: []byte(c.params)})
 		if c.want != "" {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -67,14 +70,14 @@ func TestScripts(t *testing.T) {
 func TestEffectOfCall(t *testing.T) {
 	effect := ""
 	inner := newFake(t, shopNamed("inner"), nil)
-	inner.features.Effect = func(j *host.Job) string {
+	inner.features.Effect = func(j *job.Job) string {
 		if j.Caller == "plugin:outer" {
 			return effect
 		}
 		return manifest.EffectDestructive
 	}
 	outer := newFake(t, shopNamed("outer"), map[string]handler{"echo": func(ctx context.Context, r *host.Request) (
-		*host.Result, error,
+		*job.Result, error,
 	) {
 		return callTool(ctx, r, "inner.add", json.RawMessage(`{"title":"a"}`), "")
 	}})
@@ -83,7 +86,7 @@ func TestEffectOfCall(t *testing.T) {
 		if a.Tool == "add" {
 			decided = append(decided, a.Effect)
 		}
-		return host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"*"}}}, nil
+		return host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"*"}}}, nil
 	})
 	h := newHost(t, call.Config{Policy: rules}, inner, outer)
 	for _, c := range []struct {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/segment"
 )
 
 // opened is a fake that counts how often its segment is opened.
@@ -59,7 +61,7 @@ func keeping(t testing.TB, dir string, providers ...host.Provider) *call.Host {
 func found(t testing.TB, h *call.Host) string {
 	t.Helper()
 	var out strings.Builder
-	for _, q := range []host.SearchQuery{
+	for _, q := range []search.Query{
 		{Text: "sell something new", Explain: true}, {Text: "voice 7"}, {Text: "shop11 cancel", Limit: 50}, {Text: "loudly"},
 		{Text: "say agian", Explain: true}, {Text: "orders", Effect: "destructive"}, {Text: "repeat words", Plugin: "shop03"},
 	} {
@@ -93,7 +95,7 @@ func TestMergedSegment(t *testing.T) {
 	}
 	// search compares with a host without a stored index, and returns how many segments were opened, except that of the
 	// search in one plugin.
-	search := func(t *testing.T, n int, builds map[int]string) int {
+	look := func(t *testing.T, n int, builds map[int]string) int {
 		t.Helper()
 		list, times := crowd(t, n, builds)
 		if got, want := found(t, keeping(t, dir, list...)), expected(t, n, builds); got != want {
@@ -110,29 +112,29 @@ func TestMergedSegment(t *testing.T) {
 		return string(data)
 	}
 
-	if n := search(t, 10, nil); n != 9 {
+	if n := look(t, 10, nil); n != 9 {
 		t.Errorf("%d of ten plugins were opened besides the one that was searched", n)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a merged index of only ten plugins was stored")
 	}
-	if n := search(t, many, nil); n != many {
+	if n := look(t, many, nil); n != many {
 		t.Errorf("%d segments were merged, expected %d", n, many)
 	}
 	whole := read(t)
-	if n := search(t, many, nil); n != 0 {
+	if n := look(t, many, nil); n != 0 {
 		t.Errorf("%d segments were opened that are in the merged one", n)
 	}
-	if n := search(t, many+2, map[int]string{7: "loudly"}); n != 3 {
+	if n := look(t, many+2, map[int]string{7: "loudly"}); n != 3 {
 		t.Errorf("one new version and two new plugins: %d segments were opened", n)
 	}
-	if n := search(t, many-9, nil); n != 0 || read(t) != whole {
+	if n := look(t, many-9, nil); n != 0 || read(t) != whole {
 		t.Errorf("after removing nine plugins: %d segments were opened, or the file was changed", n)
 	}
-	if n := search(t, many+30, nil); n != 30 || read(t) == whole {
+	if n := look(t, many+30, nil); n != 30 || read(t) == whole {
 		t.Errorf("thirty new plugins: %d segments were opened, or the file was not rebuilt", n)
 	}
-	if n := search(t, many, nil); n != 0 || read(t) != whole {
+	if n := look(t, many, nil); n != 0 || read(t) != whole {
 		t.Errorf("after removing thirty plugins: %d segments were opened, or the file differs from the first", n)
 	}
 
@@ -142,7 +144,7 @@ func TestMergedSegment(t *testing.T) {
 		"changed":         func() error { return os.WriteFile(file, []byte(whole[:500]+"\xff"+whole[501:]), 0o600) },
 		"another version": func() error { return os.WriteFile(file, []byte(whole[:8]+"\x03"+whole[9:]), 0o600) },
 		"a segment of one": func() error {
-			return os.WriteFile(file, host.BuildSegment(host.SearchPlugin{Name: "shop01"}, nil), 0o600)
+			return os.WriteFile(file, segment.Build(segment.Plugin{Name: "shop01"}, nil), 0o600)
 		},
 		"gone": func() error { return os.Remove(file) },
 	} {
@@ -150,7 +152,7 @@ func TestMergedSegment(t *testing.T) {
 			if err := spoil(); err != nil {
 				t.Fatal(err)
 			}
-			if n := search(t, many, nil); n != many {
+			if n := look(t, many, nil); n != many {
 				t.Errorf("%d segments were opened, expected %d", n, many)
 			}
 			if read(t) != whole {
@@ -165,7 +167,7 @@ func TestMergedSegment(t *testing.T) {
 		if err := os.Chmod(file, 0o622); err != nil {
 			t.Fatal(err)
 		}
-		if n := search(t, many, nil); n != many {
+		if n := look(t, many, nil); n != many {
 			t.Errorf("the file was used: %d segments were opened", n)
 		}
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -179,7 +181,7 @@ func TestMergedSegment(t *testing.T) {
 		if err := os.WriteFile(dir, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if n := search(t, many, nil); n != many-1 {
+		if n := look(t, many, nil); n != many-1 {
 			t.Errorf("%d segments were opened besides the one that was searched", n)
 		}
 		if err := os.Remove(dir); err != nil {
@@ -202,7 +204,7 @@ func TestMergedSegment(t *testing.T) {
 		if err != nil || len(left) != 1 || left[0].Name() != "merged" {
 			t.Errorf("left behind: %v %v", left, err)
 		}
-		if n := search(t, many, nil); n != 0 {
+		if n := look(t, many, nil); n != 0 {
 			t.Errorf("the file is incomplete: %d segments were opened", n)
 		}
 	})
@@ -214,7 +216,7 @@ func TestMergedSegment(t *testing.T) {
 			list, _ := crowd(t, many, nil)
 			list = append(list, silent{newFake(t, strings.ReplaceAll(shop, `"name": "shop"`, `"name": "broken"`), nil)})
 			h := keeping(t, dir, list...)
-			data, _, err := h.Search(t.Context(), cli, host.SearchQuery{Text: "voice 7"})
+			data, _, err := h.Search(t.Context(), cli, search.Query{Text: "voice 7"})
 			if err != nil || len(data.Results) == 0 || data.Results[0].Name != "shop07.echo" {
 				t.Errorf("got %+v, %v", data, err)
 			}

@@ -18,6 +18,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/rights"
@@ -35,19 +39,19 @@ const (
 // services are the functions of the host that a running tool can use.
 type services struct {
 	run          *run
-	grant        host.Grant // grant of the tool's plugin
+	grant        grant.Grant // grant of the tool's plugin
 	programCalls atomic.Int32
 }
 
 // receive serves [host.Request].Events.
-func (v *services) receive(e host.JobEvent) error {
+func (v *services) receive(e job.Event) error {
 	r := v.run
 	switch {
-	case e.Kind == host.EventUse:
+	case e.Kind == job.EventUse:
 		r.activity.recordUse(e.Right)
-	case e.Kind == host.EventUsage:
+	case e.Kind == job.EventUsage:
 		r.activity.addUsage(e.CPU, e.Peak)
-	case e.Kind == host.EventDenied:
+	case e.Kind == job.EventDenied:
 		r.activity.denyUse(e.Right, e.Why)
 	case r.call.Sink.Event != nil:
 		e.Message = r.redactor.Redact(e.Message)
@@ -58,7 +62,7 @@ func (v *services) receive(e host.JobEvent) error {
 
 // callTool runs a tool for a plugin through all of [Host.Call]. The caller is the plugin, or the plugin's own caller
 // if it has the capability caller.
-func (v *services) callTool(ctx context.Context, tool string, params json.RawMessage, o host.Options) (*host.Result,
+func (v *services) callTool(ctx context.Context, tool string, params json.RawMessage, o job.Options) (*job.Result,
 	error) {
 	r := v.run
 	if len(r.behalf.callers) >= maxCallDepth {
@@ -95,7 +99,7 @@ func (v *services) callTool(ctx context.Context, tool string, params json.RawMes
 		r.activity.recordFailure(a.Tool, a.Err)
 		return nil, err
 	}
-	return &host.Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
+	return &job.Result{Data: a.Data, Content: a.Content, Warnings: a.Warnings}, nil
 }
 
 // asPlugin makes the plugin the caller of an inner call, on behalf of its own callers.
@@ -104,7 +108,7 @@ func (v *services) asPlugin(inner *host.Call, of *behalf) {
 	if m, err := r.address.Provider.Manifest(); err == nil {
 		of.callerAsks = m.Capabilities
 	}
-	inner.Principal = host.Principal{Name: host.CallerPlugin + r.address.Plugin, Session: v.innerSession(),
+	inner.Principal = caller.Principal{Name: caller.PluginPrefix + r.address.Plugin, Session: v.innerSession(),
 		Origin: r.call.Principal.Origin, Tools: v.grant.Tools}
 	of.callerGrant, of.callerPlugin, of.callerEffect = v.grant, r.address.Provider, r.address.Tool.Effect
 	of.trusted, of.repeats = r.address.Provider.Info().Identity() == host.OwnerShipped, &r.activity.inner
@@ -126,16 +130,16 @@ func (v *services) asCaller(inner *host.Call, of *behalf) {
 
 // innerSession returns the session of the calls that the plugin makes: its caller's session if it was granted to act
 // in that, else a session of its own.
-func (v *services) innerSession() host.Session {
+func (v *services) innerSession() caller.Session {
 	r := v.run
 	if v.grant.Browser {
 		return r.call.Principal.Session
 	}
 	return r.call.Principal.Session.OfPlugin(r.address.Plugin,
-		&host.SessionPlugin{Digest: r.address.Provider.Info().Digest, Grant: v.grant})
+		&caller.SessionPlugin{Digest: r.address.Provider.Info().Digest, Grant: v.grant})
 }
 
-// mayCall serves [host.AskMayCall].
+// mayCall serves [job.AskMayCall].
 func (v *services) mayCall(ctx context.Context, tool string) bool {
 	at, err := v.run.host.Catalog().FindIn(v.run.address.Plugin, tool)
 	if err != nil || at.Tool == nil {
@@ -151,9 +155,9 @@ func (v *services) mayCall(ctx context.Context, tool string) bool {
 
 // send makes an HTTP request for a plugin. Secrets that the host adds to the request are redacted from the response, so
 // that the guest does not see them when a server repeats them.
-func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
+func (v *services) send(ctx context.Context, q *outbound.Request) (*outbound.Response, error) {
 	r := v.run
-	failed := func(err error) (*host.HTTPResponse, error) {
+	failed := func(err error) (*outbound.Response, error) {
 		for _, d := range host.AsError(err).Denied {
 			r.activity.recordDenial(d.Right)
 		}
@@ -162,7 +166,7 @@ func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPRes
 	if err := v.checkMethod(q); err != nil {
 		return failed(err)
 	}
-	response, err := r.host.cfg.Egress.Send(ctx, q, host.Outbound{
+	response, err := r.host.cfg.Egress.Send(ctx, q, outbound.Rights{
 		HTTP: v.grant.HTTP, Secrets: v.grant.Secrets,
 		Value: func(ctx context.Context, name string) (string, error) {
 			r.activity.recordUse("secret:" + name)
@@ -191,7 +195,7 @@ func (v *services) send(ctx context.Context, q *host.HTTPRequest) (*host.HTTPRes
 
 // checkMethod returns an error if a tool that only reads sends a request that may change something. The method that a
 // manifest of kind http declares is allowed: it is the tool itself, and the operator may have stated its effect.
-func (v *services) checkMethod(q *host.HTTPRequest) error {
+func (v *services) checkMethod(q *outbound.Request) error {
 	if of := v.run.address.Tool.HTTP; of != nil && of.Method == q.Method {
 		return nil
 	}
@@ -202,7 +206,7 @@ func (v *services) checkMethod(q *host.HTTPRequest) error {
 	right := manifest.CleanLine(manifest.Clip("http:"+q.Method+":"+q.URL, 200))
 	why := fmt.Sprintf("%s has the effect read, which allows GET and HEAD; declare the effect write", v.run.answer.Tool)
 	return &host.Error{Code: host.Denied, Message: "not granted: " + right + ": " + why + "; nothing was sent",
-		Denied: []host.Denial{{Right: right, Why: why}}}
+		Denied: []grant.Denial{{Right: right, Why: why}}}
 }
 
 func (v *services) readSecret(ctx context.Context, name string) (string, error) {
@@ -223,11 +227,11 @@ func (v *services) secretValue(ctx context.Context, name string) (string, error)
 
 // boundSecret returns the value of a secret that is to be typed into a page, and the origins to which the policy binds
 // it. A plugin must have been granted the secret. From then on this host redacts the value from answers and records.
-func (v *services) boundSecret(ctx context.Context, name string) (s host.BoundSecret, err error) {
+func (v *services) boundSecret(ctx context.Context, name string) (s job.BoundSecret, err error) {
 	r := v.run
 	right := "secret:" + host.Printable(name)
 	if r.call.Principal.IsPlugin() &&
-		!slices.ContainsFunc(r.behalf.callerGrant.Secrets, func(g host.SecretGrant) bool { return g.Name == name }) {
+		!slices.ContainsFunc(r.behalf.callerGrant.Secrets, func(g grant.Secret) bool { return g.Name == name }) {
 		asked := slices.ContainsFunc(r.behalf.callerAsks.Secrets,
 			func(c manifest.SecretCapability) bool { return c.Name == name })
 		r.activity.recordDenial(right)
@@ -253,7 +257,7 @@ func (v *services) boundSecret(ctx context.Context, name string) (s host.BoundSe
 }
 
 // script returns a script for pages that the calling plugin ships.
-func (v *services) script(name string, withText bool) (s host.Script, err error) {
+func (v *services) script(name string, withText bool) (s job.Script, err error) {
 	p := v.run.behalf.callerPlugin
 	if p == nil {
 		return s, denied(v.run.answer.Tool, "", "only a plugin can run a script, and only one that it ships")
@@ -266,7 +270,7 @@ func (v *services) script(name string, withText bool) (s host.Script, err error)
 	if declared == nil || p.Features().Script == nil {
 		return s, host.Errorf(host.NotFound, "%s ships no script %s", m.Name, host.Printable(name))
 	}
-	s = host.Script{Plugin: m.Name, SHA256: declared.SHA256}
+	s = job.Script{Plugin: m.Name, SHA256: declared.SHA256}
 	if withText {
 		text, err := p.Features().Script(name)
 		if err != nil {
@@ -297,8 +301,8 @@ type secretBinder interface {
 type behalf struct {
 	// callers are the callers on whose behalf a plugin makes this call, outermost first. The plugin gains no right that
 	// one of them does not have. callerGrant is the grant of that plugin, parentID the id of the call that makes this one.
-	callers      []host.Principal
-	callerGrant  host.Grant
+	callers      []caller.Principal
+	callerGrant  grant.Grant
 	callerAsks   manifest.Capabilities // capabilities that the manifest of that plugin asks for
 	callerEffect string                // effect of the tool that makes this call
 	callerPlugin host.Provider         // that plugin; nil if the caller is not one
@@ -319,11 +323,11 @@ type behalf struct {
 
 // forOperator reports whether the person who runs the program makes the call: not a client, neither directly nor by
 // way of plugins.
-func (b *behalf) forOperator(outer host.Principal) bool {
+func (b *behalf) forOperator(outer caller.Principal) bool {
 	if len(b.callers) > 0 {
 		outer = b.callers[0]
 	}
-	return outer.Name == host.CallerCLI
+	return outer.Name == caller.CLI
 }
 
 // A tool whose schema marks a parameter as handed does not get the path of a file that its caller names: the host
@@ -377,7 +381,7 @@ func (h *sharedFiles) add(tool, name, path string, open func(path string) (*os.F
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:])
-	text := fmt.Sprintf("%s%x/%d/%s", host.SharedFilePrefix, random, before.Size(), filepath.Base(path))
+	text := fmt.Sprintf("%s%x/%d/%s", job.SharedFilePrefix, random, before.Size(), filepath.Base(path))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.files == nil {

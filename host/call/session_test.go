@@ -13,6 +13,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/session"
 )
 
@@ -36,7 +38,7 @@ func (a agent) fails(session, tool string) (tier int) {
 func (a agent) keeps(session string) (callID string) {
 	a.t.Helper()
 	answer, _ := a.h.Call(a.t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
-		Principal: cliIn(session), Options: host.Options{MaxBytes: 5}})
+		Principal: cliIn(session), Options: job.Options{MaxBytes: 5}})
 	if answer.Err != nil || !answer.Cut {
 		a.t.Fatalf("%s, %v", answer.Data, answer.Err)
 	}
@@ -67,12 +69,12 @@ func TestSessionsAreSwept(t *testing.T) {
 	a := newAgent(t, sessions)
 	a.fails("old", "shop.add")
 	kept := a.keeps("old")
-	if _, err := sessions.Result(host.Session{Name: "old"}, kept); err != nil {
+	if _, err := sessions.Result(caller.Session{Name: "old"}, kept); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(25 * time.Hour)
 	a.fails("new", "shop.add")
-	if _, err := sessions.Result(host.Session{Name: "old"}, kept); err == nil {
+	if _, err := sessions.Result(caller.Session{Name: "old"}, kept); err == nil {
 		t.Error("the result of an old session is still there")
 	}
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -157,11 +159,11 @@ func TestSessionsWithoutAFolder(t *testing.T) {
 			}
 		}
 		answer, _ := a.h.Call(t.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
-			Principal: host.Principal{Session: host.Session{Name: "s"}}, Options: host.Options{MaxBytes: 5}})
+			Principal: caller.Principal{Session: caller.Session{Name: "s"}}, Options: job.Options{MaxBytes: 5}})
 		if answer.Err != nil || strings.Contains(string(answer.Data), "parley://") {
 			t.Errorf("%s: %s, %v", name, answer.Data, answer.Err)
 		}
-		if _, err := s.Result(host.Session{Name: "s"}, answer.CallID); err == nil {
+		if _, err := s.Result(caller.Session{Name: "s"}, answer.CallID); err == nil {
 			t.Errorf("%s: a result is stored", name)
 		}
 	}
@@ -190,18 +192,18 @@ func TestResultsAreBounded(t *testing.T) {
 		}
 	}
 	for i, id := range calls {
-		_, err := sessions.Result(host.Session{Name: "s"}, id)
+		_, err := sessions.Result(caller.Session{Name: "s"}, id)
 		if kept := err == nil; kept != (i >= 24) {
 			t.Errorf("result %d of 40 is stored: %v", i, kept)
 		}
 	}
 	other := a.keeps("other")
-	if _, err := sessions.Result(host.Session{Name: "s"}, calls[39]); err != nil {
+	if _, err := sessions.Result(caller.Session{Name: "s"}, calls[39]); err != nil {
 		t.Errorf("the results of another session replaced it: %v", err)
 	}
 	for _, id := range []string{"", "../../../etc/passwd", "*", "c/../c", "nothing", other, strings.Repeat("x", 1000),
 		"\x00"} {
-		data, err := sessions.Result(host.Session{Name: "s"}, id)
+		data, err := sessions.Result(caller.Session{Name: "s"}, id)
 		if err == nil || host.AsError(err).Code != host.NotFound || len(err.Error()) > 200 {
 			t.Errorf("%.20q: %s, %v", id, data, err)
 		}

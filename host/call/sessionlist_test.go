@@ -13,19 +13,21 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/session"
 )
 
 // in makes a call in a session that fails, and one whose result is stored.
-func (a agent) in(of host.Session) (callID string) {
+func (a agent) in(of caller.Session) (callID string) {
 	a.t.Helper()
 	_, _ = a.h.Call(a.t.Context(), host.Call{
-		Name: "shop.add", Params: json.RawMessage(`[]`), Principal: host.Principal{Name: "cli", Session: of},
+		Name: "shop.add", Params: json.RawMessage(`[]`), Principal: caller.Principal{Name: "cli", Session: of},
 	})
 	answer, _ := a.h.Call(a.t.Context(), host.Call{
 		Name: "shop.echo", Params: json.RawMessage(`{"text":"a long text"}`),
-		Principal: host.Principal{Name: "cli", Session: of},
-		Options:   host.Options{MaxBytes: 5},
+		Principal: caller.Principal{Name: "cli", Session: of},
+		Options:   job.Options{MaxBytes: 5},
 	})
 	if answer.Err != nil || !answer.Cut {
 		a.t.Fatalf("%s, %v", answer.Data, answer.Err)
@@ -43,7 +45,7 @@ func TestListOfSessions(t *testing.T) {
 		t.Errorf("without sessions: %+v", all)
 	}
 	a := newAgent(t, sessions)
-	of := []host.Session{
+	of := []caller.Session{
 		{}, {Name: "research"}, {Name: "other"}, {Owner: "token:1", Name: "research"},
 		{Owner: "plugin:p", Name: "x", Within: []string{"user/research"}},
 		{Owner: "plugin:p", Name: "y", Within: []string{"user/other"}},
@@ -84,7 +86,7 @@ func TestListOfSessions(t *testing.T) {
 		if s.Within != nil {
 			continue
 		}
-		if got := host.SessionOf(s.Key()); !reflect.DeepEqual(got, s) {
+		if got := caller.SessionOf(s.Key()); !reflect.DeepEqual(got, s) {
 			t.Errorf("the key %s is that of %+v", s.Key(), got)
 		}
 	}
@@ -121,10 +123,10 @@ func TestListOfSessions(t *testing.T) {
 // ender is a plugin that hears which sessions end.
 type ender struct {
 	*fake
-	ended []host.Session
+	ended []caller.Session
 }
 
-func (e *ender) EndSession(_ context.Context, of host.Session) error {
+func (e *ender) EndSession(_ context.Context, of caller.Session) error {
 	e.ended = append(e.ended, of)
 	return nil
 }

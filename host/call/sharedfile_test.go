@@ -11,6 +11,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
 )
 
@@ -44,7 +47,7 @@ func TestHanded(t *testing.T) {
 	var again string // a text of an earlier call
 	web := newFake(t, strings.NewReplacer(`{"files": {}`, `{"files": {"x-handed": true}`,
 		`"effect": "read", "reach": "machine"`, `"effect": "write", "reach": "machine"`).Replace(browser), map[string]handler{
-		"upload": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"upload": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			var p struct{ Files []string }
 			if err := json.Unmarshal(r.Params, &p); err != nil {
 				return nil, err
@@ -57,13 +60,13 @@ func TestHanded(t *testing.T) {
 			return callTool(ctx, r, "shop.add", params, "")
 		}})
 	shop := newFake(t, shopNamed("shop"), map[string]handler{
-		"add": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"add": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			var p struct{ Title string }
 			if err := json.Unmarshal(r.Params, &p); err != nil {
 				return nil, err
 			}
-			path, err := host.AskFor[string](ctx, r, host.AskSharedFile,
-				host.SharedFileArgument{Text: p.Title, Folder: folder})
+			path, err := host.AskFor[string](ctx, r, job.AskSharedFile,
+				job.SharedFileArgument{Text: p.Title, Folder: folder})
 			if err != nil {
 				return nil, err
 			}
@@ -71,20 +74,20 @@ func TestHanded(t *testing.T) {
 			if err != nil || filepath.Base(path) != "a b.txt" || string(content) != "content" {
 				t.Errorf("%s has %q, %v", path, content, err)
 			}
-			return &host.Result{Data: json.RawMessage(`{"id":1}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{"id":1}`)}, nil
 		}}).builtin()
 	h := newHost(t, call.Config{Own: &protect.Files{Folders: []protect.Folder{{Path: own, Name: "state"}}},
 		Policy: policy(func(a host.Ask) (host.Decision, error) {
-			d := host.Decision{Verdict: host.Allow, Grant: host.Grant{Tools: []string{"shop.add"}}}
+			d := host.Decision{Verdict: host.Allow, Grant: grant.Grant{Tools: []string{"shop.add"}}}
 			if strings.HasPrefix(a.Principal.Name, "mcp:") {
 				d.Files = []string{up}
 			}
 			return d, nil
 		})}, web, shop)
-	upload := func(caller, path string) *host.Error {
+	upload := func(who, path string) *host.Error {
 		t.Helper()
 		params, _ := json.Marshal(map[string]any{"files": []string{path}})
-		a, _ := h.Call(t.Context(), host.Call{Name: "web.upload", Params: params, Principal: host.Principal{Name: caller}})
+		a, _ := h.Call(t.Context(), host.Call{Name: "web.upload", Params: params, Principal: caller.Principal{Name: who}})
 		return a.Err
 	}
 	for _, caller := range []string{"cli", "mcp:some"} {

@@ -16,9 +16,11 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/rights"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -130,7 +132,7 @@ type run struct {
 
 	counted  func(bytes int64) // ends what countCall began; nil if there is no quota
 	deadline time.Time         // for the tool, and for the filter after it
-	result   *host.Result      // as the tool returned it
+	result   *job.Result       // as the tool returned it
 
 	// For the record.
 
@@ -237,7 +239,7 @@ func (r *run) redact(context.Context) error {
 		r.answer.Warnings = append(r.answer.Warnings, r.redactor.Redact(w))
 	}
 	for _, s := range result.Steps {
-		if s.Op == host.OpCall && s.Tool == r.address.Name() && s.Options == (host.StepOptions{}) {
+		if s.Op == step.OpCall && s.Tool == r.address.Name() && s.Options == (step.Options{}) {
 			s.Options = r.call.Given // such as the next page, which is read in the same way
 			s.Options.File = ""
 		}
@@ -287,9 +289,9 @@ func (r *run) explain(err error) error {
 	switch {
 	case len(e.Steps) > 0:
 	case len(e.Denied) > 0:
-		e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, r.address.Plugin)}
+		e.Steps = []step.Step{step.Operator(step.OpPolicyExplain, r.address.Plugin)}
 	case e.Tool != nil:
-		e.Steps = []host.Step{host.DescribeStep(r.address.Name(), 0)}
+		e.Steps = []step.Step{step.Describe(r.address.Name(), 0)}
 	}
 	if !r.behalf.forOperator(r.call.Principal) {
 		e.Message += askOperator(e.Steps)
@@ -304,14 +306,14 @@ func (r *run) explain(err error) error {
 }
 
 // askOperator returns what the operator has to do about a credential, for callers who cannot do it; "" if nothing.
-func askOperator(steps []host.Step) string {
+func askOperator(steps []step.Step) string {
 	for _, s := range steps {
 		switch {
-		case s.Op == host.OpLogin:
+		case s.Op == step.OpLogin:
 			return "; ask the operator to log in for " + s.Args[0]
-		case s.Op == host.OpSecretSet:
+		case s.Op == step.OpSecretSet:
 			return "; ask the operator to set the secret " + s.Args[0]
-		case s.Op == host.OpPolicyGrant && len(s.Args) == 2 && strings.HasPrefix(s.Args[1], "secret:"):
+		case s.Op == step.OpPolicyGrant && len(s.Args) == 2 && strings.HasPrefix(s.Args[1], "secret:"):
 			return "; ask the operator to grant " + s.Args[1] + " to " + s.Args[0]
 		}
 	}
@@ -370,8 +372,8 @@ func (r *run) record(ctx context.Context) error {
 // dropRefused removes the call that failed from what to do next.
 func (r *run) dropRefused(e *host.Error) {
 	orNone := func(params json.RawMessage) []byte { return []byte(cmp.Or(string(params), "{}")) }
-	isRefused := func(s host.Step) bool {
-		return s.Op == host.OpCall && s.Tool == r.answer.Tool && s.Options == r.call.Given && len(s.Choose) == 0 &&
+	isRefused := func(s step.Step) bool {
+		return s.Op == step.OpCall && s.Tool == r.answer.Tool && s.Options == r.call.Given && len(s.Choose) == 0 &&
 			advice.SameJSON(orNone(s.Params), orNone(r.call.Params))
 	}
 	if e.Approval != "" {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 )
 
 const stepsPlugin = `{"manifest": 1, "name": "web", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Drive a page"},
@@ -26,9 +29,9 @@ const stepsPlugin = `{"manifest": 1, "name": "web", "version": "1.0.0", "kind": 
 func TestSteps(t *testing.T) {
 	var got string
 	web := newFake(t, stepsPlugin, map[string]handler{
-		"do": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		"do": func(_ context.Context, r *host.Request) (*job.Result, error) {
 			got = string(r.Params)
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		}})
 	h := newHost(t, call.Config{Policy: policy(func(a host.Ask) (host.Decision, error) {
 		d := host.Decision{Verdict: host.Allow}
@@ -61,7 +64,7 @@ func TestSteps(t *testing.T) {
 	} {
 		got = ""
 		a, _ := h.Call(t.Context(), host.Call{Name: "web.do", Params: json.RawMessage(`{"steps":` + c.steps + `}`),
-			Principal: host.Principal{Name: c.caller}})
+			Principal: caller.Principal{Name: c.caller}})
 		if c.fails == "" {
 			if a.Err != nil || !equalJSON(t, got, `{"steps":`+c.want+`}`) {
 				t.Errorf("%s: %s, %v", c.steps, got, a.Err)
@@ -82,18 +85,18 @@ func TestSteps(t *testing.T) {
 // TestNextStepsKeepOptions checks that a step which goes on with the same tool has the options of the call, but for the
 // file that the call has written.
 func TestNextStepsKeepOptions(t *testing.T) {
-	next := host.CallStep("web.open", json.RawMessage(`{"url":"https://a.test/?page=2"}`))
-	web := newFake(t, stepsPlugin, map[string]handler{"open": func(context.Context, *host.Request) (*host.Result, error) {
-		return &host.Result{Data: json.RawMessage(`{}`), Steps: []host.Step{next, host.CallStep("web.wipe", nil)}}, nil
+	next := step.Call("web.open", json.RawMessage(`{"url":"https://a.test/?page=2"}`))
+	web := newFake(t, stepsPlugin, map[string]handler{"open": func(context.Context, *host.Request) (*job.Result, error) {
+		return &job.Result{Data: json.RawMessage(`{}`), Steps: []step.Step{next, step.Call("web.wipe", nil)}}, nil
 	}})
 	h := newHost(t, call.Config{}, web)
-	given := host.StepOptions{JQ: ".", Place: host.Place{Target: "2"}, Out: true, File: "page.json"}
+	given := step.Options{JQ: ".", Place: step.Place{Target: "2"}, Out: true, File: "page.json"}
 	answer, err := h.Call(t.Context(), host.Call{Name: "web.open", Params: json.RawMessage(`{"url":"https://a.test/"}`),
-		Principal: host.Principal{Name: host.CallerCLI}, Given: given})
+		Principal: caller.Principal{Name: caller.CLI}, Given: given})
 	if err != nil || len(answer.Steps) != 2 {
 		t.Fatalf("%+v, %v", answer, err)
 	}
-	if given.File = ""; answer.Steps[0].Options != given || answer.Steps[1].Options != (host.StepOptions{}) {
+	if given.File = ""; answer.Steps[0].Options != given || answer.Steps[1].Options != (step.Options{}) {
 		t.Errorf("%+v", answer.Steps)
 	}
 }

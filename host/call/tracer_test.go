@@ -11,6 +11,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/search"
 )
 
 // tracer writes down how operations end, each with those that it is within.
@@ -40,10 +42,10 @@ func (t *tracer) Begin(ctx context.Context, o host.Operation) (context.Context, 
 func TestTracer(t *testing.T) {
 	const canary = "canary-7f3a"
 	caller := newFake(t, outerNamed("caller"), map[string]handler{
-		"echo": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"echo": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			return callTool(ctx, r, "shop.add", json.RawMessage(`{"title":"`+canary+`"}`), "")
 		},
-		"order.list": func(context.Context, *host.Request) (*host.Result, error) {
+		"order.list": func(context.Context, *host.Request) (*job.Result, error) {
 			return nil, &host.Error{Code: canary, Message: canary, Tool: &host.ToolError{}}
 		},
 	})
@@ -52,21 +54,21 @@ func TestTracer(t *testing.T) {
 		do   func(context.Context, *call.Host)
 		want []string
 	}{
-		{"call", calling("shop.add", `{"title":"`+canary+`"}`, host.Options{}), []string{"/call shop.add by cli: ok"}},
-		{"nested call", calling("caller.echo", `{}`, host.Options{}),
+		{"call", calling("shop.add", `{"title":"`+canary+`"}`, job.Options{}), []string{"/call shop.add by cli: ok"}},
+		{"nested call", calling("caller.echo", `{}`, job.Options{}),
 			[]string{"/call/call shop.add by plugin:caller: ok", "/call caller.echo by cli: ok"}},
-		{"invalid parameters", calling("shop.add", `{"`+canary+`":1}`, host.Options{}),
+		{"invalid parameters", calling("shop.add", `{"`+canary+`":1}`, job.Options{}),
 			[]string{"/call shop.add by cli: invalid_args"}},
-		{"code of a plugin", calling("caller.order.list", `{}`, host.Options{}),
+		{"code of a plugin", calling("caller.order.list", `{}`, job.Options{}),
 			[]string{"/call caller.order.list by cli: tool_failed"}},
-		{"unknown tool", calling("shop."+canary, `{}`, host.Options{}), []string{"/call  by cli: not_found"}},
-		{"unknown plugin", calling(canary+".add", `{}`, host.Options{}), []string{"/call  by cli: not_found"}},
+		{"unknown tool", calling("shop."+canary, `{}`, job.Options{}), []string{"/call  by cli: not_found"}},
+		{"unknown plugin", calling(canary+".add", `{}`, job.Options{}), []string{"/call  by cli: not_found"}},
 		{"unknown tool that is sent anyway", calling("pass."+strings.Replace(canary, "-", ".", 1), `{}`,
-			host.Options{SendAnyway: true}), []string{"/call  by cli: ok"}},
-		{"dry run", calling("shop.add", `{"title":"a"}`, host.Options{DryRun: true}),
+			job.Options{SendAnyway: true}), []string{"/call  by cli: ok"}},
+		{"dry run", calling("shop.add", `{"title":"a"}`, job.Options{DryRun: true}),
 			[]string{"/call shop.add by cli: ok"}},
 		{"search", func(ctx context.Context, h *call.Host) {
-			_, _, _ = h.Search(ctx, cli, host.SearchQuery{Text: canary})
+			_, _, _ = h.Search(ctx, cli, search.Query{Text: canary})
 		}, []string{"/search  by cli: ok"}},
 		{"describe", func(ctx context.Context, h *call.Host) { _, _ = h.Describe(ctx, cli, "shop.add", 2) },
 			[]string{"/describe shop.add by cli: ok"}},
@@ -92,7 +94,7 @@ func TestTracer(t *testing.T) {
 	}
 }
 
-func calling(name, params string, o host.Options) func(context.Context, *call.Host) {
+func calling(name, params string, o job.Options) func(context.Context, *call.Host) {
 	return func(ctx context.Context, h *call.Host) {
 		_, _ = h.Call(ctx, host.Call{Name: name, Params: json.RawMessage(params), Principal: cli, Options: o})
 	}

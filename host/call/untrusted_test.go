@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
 )
 
 // TestUntrusted checks which texts of a result are put inside a boundary, and that no two calls have the same.
@@ -19,8 +20,8 @@ func TestUntrusted(t *testing.T) {
 		"value": {"x-untrusted": "long"}, "title": {"type": "string"}}}}]}`
 	var data string
 	h := newHost(t, call.Config{}, newFake(t, text, map[string]handler{
-		"read": func(context.Context, *host.Request) (*host.Result, error) {
-			return &host.Result{Data: json.RawMessage(data)}, nil
+		"read": func(context.Context, *host.Request) (*job.Result, error) {
+			return &job.Result{Data: json.RawMessage(data)}, nil
 		}}))
 	long := strings.Repeat("long ", 30)
 	last := ""

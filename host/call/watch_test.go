@@ -10,11 +10,12 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
 )
 
 // TestRevokedRightsEndCalls checks that a running call ends with denied within a second after its rights are revoked.
 func TestRevokedRightsEndCalls(t *testing.T) {
-	full := host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true, Tools: []string{"a.b"}}}
+	full := host.Decision{Verdict: host.Allow, Grant: grant.Grant{Clock: true, Tools: []string{"a.b"}}}
 	for name, c := range map[string]struct {
 		after host.Decision
 		err   error
@@ -22,12 +23,12 @@ func TestRevokedRightsEndCalls(t *testing.T) {
 		want  string
 	}{
 		"nothing changes": {after: full},
-		"a right was revoked": {after: host.Decision{Verdict: host.Allow, Grant: host.Grant{Clock: true}},
+		"a right was revoked": {after: host.Decision{Verdict: host.Allow, Grant: grant.Grant{Clock: true}},
 			want: "tool:a.b"},
 		"the caller is denied":  {after: host.Decision{Verdict: host.Deny, Reason: "no more"}, want: "no more"},
 		"the plugin is removed": {after: full, gone: true, want: "shop was removed"},
 		"more is granted": {after: host.Decision{Verdict: host.Allow,
-			Grant: host.Grant{Clock: true, Random: true, Tools: []string{"a.b"}}}},
+			Grant: grant.Grant{Clock: true, Random: true, Tools: []string{"a.b"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

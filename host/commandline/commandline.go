@@ -9,28 +9,29 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Read parses a command line from the `run` field of a tutorial in a manifest. It returns false with a zero step for a
 // line that is not a command on the catalog or has an unknown name, and false with the bare call for a call with
 // arguments that a step cannot express.
-func Read(c *host.Catalog, line string) (host.Step, bool) {
+func Read(c *host.Catalog, line string) (step.Step, bool) {
 	words, ok := Words(line)
 	if !ok || len(words) < 2 || words[0] != "parley" {
-		return host.Step{}, false
+		return step.Step{}, false
 	}
 	words = words[1:]
 	switch words[0] {
 	case "search":
-		return host.SearchStep(wordAfter(words, "search")), len(words) > 1
+		return step.Search(wordAfter(words, "search")), len(words) > 1
 	case "--list":
-		return host.ListStep(""), true
+		return step.List(""), true
 	case "call":
 		words = words[1:]
 	}
 	if len(words) == 0 {
-		return host.Step{}, false
+		return step.Step{}, false
 	}
 	plugin, local, _ := strings.Cut(words[0], ".")
 	rest := words[1:]
@@ -38,17 +39,17 @@ func Read(c *host.Catalog, line string) (host.Step, bool) {
 		local, rest = rest[0], rest[1:]
 	}
 	if slices.Contains(rest, "--listen") {
-		return host.Step{Op: host.OpListen, Tool: plugin, Query: wordAfter(rest, "--listen")}, true
+		return step.Step{Op: step.OpListen, Tool: plugin, Query: wordAfter(rest, "--listen")}, true
 	}
 	at, err := c.FindIn(plugin, local)
 	switch {
 	case err != nil:
-		return host.Step{}, false
+		return step.Step{}, false
 	case slices.Contains(rest, "--search"):
-		return host.Step{Op: host.OpSearch, Tool: at.Plugin, Query: wordAfter(rest, "--search")}, true
+		return step.Step{Op: step.OpSearch, Tool: at.Plugin, Query: wordAfter(rest, "--search")}, true
 	case slices.Contains(rest, "--describe") || at.Entry != nil:
 		tier, _ := strconv.Atoi(wordAfter(rest, "--tier"))
-		return host.DescribeStep(at.Name(), tier), true
+		return step.Describe(at.Name(), tier), true
 	case slices.Contains(rest, "--list") || at.Tool == nil:
 		return at.ListStep(), true
 	}
@@ -56,8 +57,8 @@ func Read(c *host.Catalog, line string) (host.Step, bool) {
 }
 
 // callOf parses the words after the name of a tool: --params, --param, positional parameters and options.
-func callOf(at host.Address, words []string) (host.Step, bool) {
-	s := host.CallStep(at.Name(), nil)
+func callOf(at host.Address, words []string) (step.Step, bool) {
+	s := step.Call(at.Name(), nil)
 	params := map[string]any{}
 	positional := at.Tool.Positional
 	for len(words) > 0 {
@@ -65,7 +66,7 @@ func callOf(at host.Address, words []string) (host.Step, bool) {
 		words = words[1:]
 		if strings.HasPrefix(word, "--") {
 			if len(words) == 0 {
-				return host.CallStep(at.Name(), nil), false
+				return step.Call(at.Name(), nil), false
 			}
 			value, words = words[0], words[1:]
 		}
@@ -75,7 +76,7 @@ func callOf(at host.Address, words []string) (host.Step, bool) {
 		case word == "--param":
 			key, text, ok := strings.Cut(value, "=")
 			if !ok || strings.Contains(key, ".") {
-				return host.CallStep(at.Name(), nil), false
+				return step.Call(at.Name(), nil), false
 			}
 			params[key] = typedValue(at, key, text)
 		case word == "--browser":
@@ -87,13 +88,13 @@ func callOf(at host.Address, words []string) (host.Step, bool) {
 		case word == "--timeout":
 			timeout, err := time.ParseDuration(value)
 			if err != nil {
-				return host.CallStep(at.Name(), nil), false
+				return step.Call(at.Name(), nil), false
 			}
 			s.Options.Timeout = timeout
 		case word == "--out":
 			s.Options.Out = true
 		case strings.HasPrefix(word, "--") || len(positional) == 0:
-			return host.CallStep(at.Name(), nil), false
+			return step.Call(at.Name(), nil), false
 		default:
 			params[positional[0]] = typedValue(at, positional[0], word)
 			positional = positional[1:]

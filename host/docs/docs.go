@@ -8,6 +8,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 )
 
@@ -24,7 +26,7 @@ type Source struct {
 	// Common are the tools that an export for a tool search loads at once, by their names in tools/list.
 	Common []string
 	// Command renders a step as a command of the command line.
-	Command func(host.Step) string
+	Command func(step.Step) string
 	// Instructions is the text that the server sends to each client in initialize.
 	Instructions string
 }
@@ -123,5 +125,5 @@ func (s *Source) tools(names []string) ([]host.Address, error) {
 
 // describe returns the documentation of a tool at a tier.
 func (s *Source) describe(ctx context.Context, at host.Address, tier int) (*host.Docs, error) {
-	return s.Host.Describe(ctx, host.Principal{Name: "cli"}, at.Name(), tier)
+	return s.Host.Describe(ctx, caller.Principal{Name: "cli"}, at.Name(), tier)
 }

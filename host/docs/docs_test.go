@@ -12,6 +12,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -30,7 +32,7 @@ func (p plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name
 func (p plugin) Features() host.Features { return host.Features{} }
 
 func (p plugin) Segment() ([]byte, error) {
-	return host.ManifestSegment(p.m), nil
+	return segment.Of(p.m), nil
 }
 
 func (p plugin) Names() (names []string, err error) {
@@ -128,7 +130,7 @@ func newSource(t *testing.T, manifests ...*manifest.Manifest) *Source {
 	}
 	return &Source{
 		Host: h, Modes: []string{"minimal", "full", "code"}, Full: "full", Request: list(catalog),
-		ListedName: underscored, Command: host.Step.String, Instructions: "Ask first.",
+		ListedName: underscored, Command: step.Step.String, Instructions: "Ask first.",
 	}
 }
 

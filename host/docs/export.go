@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -82,7 +83,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 	if f == nil {
 		return nil, host.Errorf(host.InvalidArgs, "unknown format %q; expected one of %s",
 			manifest.CleanValue(format), strings.Join(Formats(), ", ")).
-			WithSteps(host.OperatorStep(host.OpDocsExport, "--format", "mcp"))
+			WithSteps(step.Operator(step.OpDocsExport, "--format", "mcp"))
 	}
 	found, err := s.tools(names)
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *Source) Export(ctx context.Context, format string, names []string) (*Ex
 			return nil, err
 		}
 		for i, e := range d.Examples {
-			d.Examples[i].Command = s.Command(host.CallStep(d.Name, e.Params))
+			d.Examples[i].Command = s.Command(step.Call(d.Name, e.Params))
 		}
 		return d, nil
 	}

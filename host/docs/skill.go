@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -103,8 +103,8 @@ func (x *exporter) walk(plugin string, tools []exported) string {
 	t := cmp.Or(lists.Find(tools, common), lists.Find(tools, usable), &tools[0])
 	task := slices.Concat(t.docs.Tasks, []string{t.docs.Brief})[0]
 	commands := []string{
-		x.Command(host.Step{Op: host.OpSearch, Tool: plugin, Query: manifest.CleanLine(task)}),
-		x.Command(host.Step{Op: host.OpDescribe, Tool: t.docs.Name}),
+		x.Command(step.Step{Op: step.OpSearch, Tool: plugin, Query: manifest.CleanLine(task)}),
+		x.Command(step.Step{Op: step.OpDescribe, Tool: t.docs.Name}),
 	}
 	if usable(t) {
 		commands = append(commands, t.examples()[0].Command)

@@ -17,14 +17,16 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // Config configures a client. The zero value works: it dials no private address and uses no proxy.
 type Config struct {
 	// Rules returns what the operator allows for the network as a whole. It is called for each request; nil allows
 	// nothing.
-	Rules func() (host.EgressRules, error)
+	Rules func() (outbound.Rules, error)
 	// UserAgent is sent where a guest sets none; "" is "parley".
 	UserAgent string
 	// MaxBody limits the body of a response, in bytes after decompression; 0 is 8 MiB.
@@ -51,15 +53,15 @@ const (
 	maxRedirects   = 10
 )
 
-// Client implements [host.Egress]. It is safe for concurrent use.
+// Client implements [outbound.Egress]. It is safe for concurrent use.
 type Client struct{ cfg Config }
 
-var _ host.Egress = (*Client)(nil)
+var _ outbound.Egress = (*Client)(nil)
 
 // New returns a client.
 func New(cfg Config) *Client {
 	if cfg.Rules == nil {
-		cfg.Rules = func() (host.EgressRules, error) { return host.EgressRules{}, nil }
+		cfg.Rules = func() (outbound.Rules, error) { return outbound.Rules{}, nil }
 	}
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "parley")
 	cfg.MaxBody, cfg.Timeout = cmp.Or(cfg.MaxBody, defaultMaxBody), cmp.Or(cfg.Timeout, defaultTimeout)
@@ -77,9 +79,9 @@ func New(cfg Config) *Client {
 	return &Client{cfg}
 }
 
-// Send sends one request and follows up to ten redirects, as [host.Egress] says. Where the rules use a proxy, the name
-// of each hop is still checked against the grants, but the proxy decides which addresses are dialled.
-func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound) (*host.HTTPResponse, error) {
+// Send sends one request and follows up to ten redirects, as [outbound.Egress] says. Where the rules use a proxy, the
+// name of each hop is still checked against the grants, but the proxy decides which addresses are dialled.
+func (c *Client) Send(ctx context.Context, r *outbound.Request, o outbound.Rights) (*outbound.Response, error) {
 	rules, err := c.cfg.Rules()
 	if err != nil {
 		return nil, err
@@ -103,8 +105,9 @@ func (c *Client) Send(ctx context.Context, r *host.HTTPRequest, o host.Outbound)
 		"another path", first, maxRedirects, x.target)
 }
 
-// Dial connects to "host:port" as [host.Egress] says, without a proxy. Package origin defines how the host is spelled.
-func (c *Client) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
+// Dial connects to "host:port" as [outbound.Egress] says, without a proxy. Package origin defines how the host is
+// spelled.
+func (c *Client) Dial(ctx context.Context, address string, grants []grant.HTTP) (net.Conn, error) {
 	rules, err := c.cfg.Rules()
 	if err != nil {
 		return nil, err
@@ -149,6 +152,6 @@ func parseAddress(address string) (origin.Origin, error) {
 	return to, nil
 }
 
-func (c *Client) guard(rules host.EgressRules) guard {
+func (c *Client) guard(rules outbound.Rules) guard {
 	return guard{rules.Networks, c.cfg.Resolve, c.cfg.Local}
 }

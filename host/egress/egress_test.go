@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // testClient is a client with a resolver of its own that records look-ups and uses.
@@ -30,14 +32,14 @@ type testClient struct {
 	mu      sync.Mutex
 	names   map[string][]string // addresses by name
 	lookups []string
-	rules   host.EgressRules
+	rules   outbound.Rules
 	touched []string
 }
 
 func newTestClient(t *testing.T, cfg Config) *testClient {
 	t.Helper()
 	w := &testClient{t: t, names: map[string][]string{}}
-	cfg.Rules = func() (host.EgressRules, error) {
+	cfg.Rules = func() (outbound.Rules, error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return w.rules, nil
@@ -74,8 +76,8 @@ func (w *testClient) networks(prefixes ...string) {
 }
 
 // send sends with grants written as "GET,POST https://host".
-func (w *testClient) send(r host.HTTPRequest, grants ...string) (*host.HTTPResponse, error) {
-	return w.Send(context.Background(), &r, host.Outbound{HTTP: granted(grants...),
+func (w *testClient) send(r outbound.Request, grants ...string) (*outbound.Response, error) {
+	return w.Send(context.Background(), &r, outbound.Rights{HTTP: granted(grants...),
 		OnRequest: func(method, origin string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -83,11 +85,11 @@ func (w *testClient) send(r host.HTTPRequest, grants ...string) (*host.HTTPRespo
 		}})
 }
 
-func granted(grants ...string) []host.HTTPGrant {
-	var all []host.HTTPGrant
+func granted(grants ...string) []grant.HTTP {
+	var all []grant.HTTP
 	for _, g := range grants {
 		methods, origin, _ := strings.Cut(g, " ")
-		all = append(all, host.HTTPGrant{URL: origin, Methods: strings.Split(methods, ",")})
+		all = append(all, grant.HTTP{URL: origin, Methods: strings.Split(methods, ",")})
 	}
 	return all
 }
@@ -204,7 +206,7 @@ func wantError(t *testing.T, err error, code host.Code, words ...string) {
 	}
 }
 
-func wantBody(t *testing.T, r *host.HTTPResponse, err error, body string) {
+func wantBody(t *testing.T, r *outbound.Response, err error, body string) {
 	t.Helper()
 	if err != nil || string(r.Body) != body {
 		t.Errorf("got %+v, %v, want %q", r, err, body)
@@ -316,7 +318,7 @@ func TestSpellings(t *testing.T) {
 		url := strings.NewReplacer(":A", ":"+portOf(literal), ":0A", ":0"+portOf(literal), ":+A", ":+"+portOf(literal), ":N",
 			":"+portOf(named)).Replace(tt.url)
 		before := hits
-		answer, err := w.send(host.HTTPRequest{URL: url}, grants...)
+		answer, err := w.send(outbound.Request{URL: url}, grants...)
 		switch {
 		case tt.want == ok && (err != nil || answer.Status != 200 || hits != before+1):
 			t.Errorf("%s: %+v, %v", tt.url, answer, err)
@@ -341,7 +343,7 @@ func TestWildcard(t *testing.T) {
 		"example.test.evil.test": false, "b.test": false,
 	} {
 		w.names[name] = []string{"127.0.0.2"}
-		_, err := w.send(host.HTTPRequest{URL: "http://" + name + ":" + portOf(s) + "/"},
+		_, err := w.send(outbound.Request{URL: "http://" + name + ":" + portOf(s) + "/"},
 			"GET http://*.example.test:"+portOf(s), "GET nonsense")
 		if want && err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -376,7 +378,7 @@ func TestMethods(t *testing.T) {
 		{strings.Repeat("A", 41), "", host.InvalidArgs, "capitals"},
 	} {
 		got = ""
-		_, err := w.send(host.HTTPRequest{Method: tt.method, URL: s.URL, Body: []byte(tt.body)}, "GET,POST "+s.URL,
+		_, err := w.send(outbound.Request{Method: tt.method, URL: s.URL, Body: []byte(tt.body)}, "GET,POST "+s.URL,
 			"PROPFIND,CONNECT,TRACE "+s.URL)
 		if tt.code == host.OK {
 			if err != nil || got != tt.words {
@@ -405,14 +407,14 @@ func TestNoConnectionIsReused(t *testing.T) {
 	w.names["a.test"] = []string{"127.0.0.2"}
 	w.networks("127.0.0.2/32")
 	for range 2 {
-		answer, err := w.send(host.HTTPRequest{URL: "http://a.test:" + portOf(s) + "/x"}, "GET http://a.test:"+portOf(s))
+		answer, err := w.send(outbound.Request{URL: "http://a.test:" + portOf(s) + "/x"}, "GET http://a.test:"+portOf(s))
 		wantBody(t, answer, err, "hello /x")
 	}
 	if len(connections) != 2 {
 		t.Errorf("%d connections for two requests", len(connections))
 	}
 	w.networks()
-	_, err := w.send(host.HTTPRequest{URL: "http://a.test:" + portOf(s) + "/x"}, "GET http://a.test:"+portOf(s))
+	_, err := w.send(outbound.Request{URL: "http://a.test:" + portOf(s) + "/x"}, "GET http://a.test:"+portOf(s))
 	wantError(t, err, host.Denied, "127.0.0.2 (loopback)", `networks = ["127.0.0.2/32"]`)
 }
 
@@ -430,7 +432,7 @@ func TestRecordsUse(t *testing.T) {
 		"/down": {"POST " + first.URL}, // nothing listens there
 	} {
 		w.touched = nil
-		_, _ = w.send(host.HTTPRequest{Method: "POST", URL: first.URL + path}, grants...)
+		_, _ = w.send(outbound.Request{Method: "POST", URL: first.URL + path}, grants...)
 		if !slices.Equal(w.touched, want) {
 			t.Errorf("%s: %q, want %q", path, w.touched, want)
 		}
@@ -468,7 +470,7 @@ func TestTracer(t *testing.T) {
 		w := newTestClient(t, Config{Tracer: seen})
 		w.names["canary.a.test"] = []string{"127.0.0.2"}
 		w.networks("127.0.0.0/8")
-		_, _ = w.send(host.HTTPRequest{URL: tt.url}, tt.grant, "GET "+last.URL)
+		_, _ = w.send(outbound.Request{URL: tt.url}, tt.grant, "GET "+last.URL)
 		if !slices.Equal(seen.ended, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.url, seen.ended, tt.want)
 		}
@@ -482,7 +484,7 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			path := "/" + strconv.Itoa(i)
-			answer, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
+			answer, err := w.send(outbound.Request{URL: s.URL + path}, "GET "+s.URL)
 			wantBody(t, answer, err, "hello "+path)
 		})
 	}
@@ -491,9 +493,9 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestRulesThatCannotBeRead(t *testing.T) {
 	broken := host.Errorf(host.ConfigError, "policy.toml, line 3")
-	c := New(Config{Rules: func() (host.EgressRules, error) { return host.EgressRules{}, broken }})
-	_, err := c.Send(context.Background(), &host.HTTPRequest{URL: "http://127.0.0.1/"},
-		host.Outbound{HTTP: granted("GET http://127.0.0.1")})
+	c := New(Config{Rules: func() (outbound.Rules, error) { return outbound.Rules{}, broken }})
+	_, err := c.Send(context.Background(), &outbound.Request{URL: "http://127.0.0.1/"},
+		outbound.Rights{HTTP: granted("GET http://127.0.0.1")})
 	wantError(t, err, host.ConfigError, "line 3")
 	_, err = c.Dial(context.Background(), "127.0.0.1:80", nil)
 	wantError(t, err, host.ConfigError, "line 3")
@@ -534,28 +536,28 @@ func TestProxy(t *testing.T) {
 	url := "http://a.test:" + portOf(s) + "/x"
 	grant := "GET http://a.test:" + portOf(s)
 
-	answer, err := w.send(host.HTTPRequest{URL: url}, grant)
+	answer, err := w.send(outbound.Request{URL: url}, grant)
 	wantBody(t, answer, err, "hello /x")
 	if len(proxy.requests) > 0 {
 		t.Errorf("the proxy got requests for %q", proxy.requests)
 	}
 
 	// With the proxy, names are checked against the grants, and the proxy decides about addresses.
-	w.rules, w.lookups = host.EgressRules{Proxy: true}, nil
-	answer, err = w.send(host.HTTPRequest{URL: url}, grant)
+	w.rules, w.lookups = outbound.Rules{Proxy: true}, nil
+	answer, err = w.send(outbound.Request{URL: url}, grant)
 	wantBody(t, answer, err, "by proxy")
 	if len(proxy.requests) != 1 || !strings.HasPrefix(proxy.requests[0], "GET "+url+" Basic ") || len(w.lookups) > 0 {
 		t.Errorf("the proxy got requests for %q, and names %q were looked up", proxy.requests, w.lookups)
 	}
-	_, err = w.send(host.HTTPRequest{URL: "http://b.test/"}, grant)
+	_, err = w.send(outbound.Request{URL: "http://b.test/"}, grant)
 	wantError(t, err, host.Denied, "http:GET:http://b.test")
-	_, err = w.send(host.HTTPRequest{URL: "https://a.test/"}, "GET https://a.test")
+	_, err = w.send(outbound.Request{URL: "https://a.test/"}, "GET https://a.test")
 	wantError(t, err, host.Unavailable, "the proxy responded 403 to the request to connect to a.test:443")
 	if len(proxy.requests) != 2 {
 		t.Errorf("the proxy got requests for %q", proxy.requests)
 	}
 	// Hosts that the environment excludes from the proxy are dialled directly, as the guard allows.
-	answer, err = w.send(host.HTTPRequest{URL: s.URL + "/direct"}, "GET "+s.URL)
+	answer, err = w.send(outbound.Request{URL: s.URL + "/direct"}, "GET "+s.URL)
 	wantBody(t, answer, err, "hello /direct")
 	_, err = w.Dial(context.Background(), "127.0.0.2:"+portOf(s), nil)
 	wantError(t, err, host.Denied, "loopback")
@@ -566,7 +568,7 @@ func TestProxiesThatFail(t *testing.T) {
 		w := newTestClient(t, Config{Proxy: func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }})
 		w.rules.Proxy = true
 		for _, scheme := range []string{"http", "https"} {
-			_, err := w.send(host.HTTPRequest{URL: scheme + "://a.test/"}, "GET http://a.test", "GET https://a.test")
+			_, err := w.send(outbound.Request{URL: scheme + "://a.test/"}, "GET http://a.test", "GET https://a.test")
 			if err == nil || strings.Contains(err.Error(), "hunter2") ||
 				!slices.Contains([]host.Code{host.Unavailable, host.ConfigError}, host.AsError(err).Code) {
 				t.Error(err)

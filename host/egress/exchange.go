@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 const maxURL = 8 << 10
@@ -25,8 +26,8 @@ const maxURL = 8 << 10
 // exchange is one request on its way through redirects: what the next hop requests, and where.
 type exchange struct {
 	client   *Client
-	rules    host.EgressRules
-	outbound host.Outbound
+	rules    outbound.Rules
+	outbound outbound.Rights
 
 	method         string
 	header         http.Header // set by the guest
@@ -40,7 +41,7 @@ type exchange struct {
 }
 
 // start copies the guest's request.
-func (x *exchange) start(r *host.HTTPRequest) error {
+func (x *exchange) start(r *outbound.Request) error {
 	x.method, x.body = cmp.Or(r.Method, http.MethodGet), r.Body
 	if err := checkMethod(x.method); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (x *exchange) setURL(rawURL string) error {
 }
 
 // hop sends one request. It returns the response, or nil if that was a redirect, which the next hop follows.
-func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
+func (x *exchange) hop(ctx context.Context) (*outbound.Response, error) {
 	if err := x.checkGrants(); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (x *exchange) hop(ctx context.Context) (*host.HTTPResponse, error) {
 }
 
 // sendHop is hop within the grants.
-func (x *exchange) sendHop(ctx context.Context) (*host.HTTPResponse, error) {
+func (x *exchange) sendHop(ctx context.Context) (*outbound.Response, error) {
 	x.status = 0
 	header, query, err := x.headers(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // echo responds with what it received: method, body and headers.
@@ -25,7 +26,7 @@ type received struct {
 	Header            http.Header
 }
 
-func receivedOf(t *testing.T, answer *host.HTTPResponse, err error) received {
+func receivedOf(t *testing.T, answer *outbound.Response, err error) received {
 	t.Helper()
 	var a received
 	if err != nil {
@@ -72,7 +73,7 @@ func TestRedirectedMethods(t *testing.T) {
 		{"308", "GET", "GET", false}, {"308", "POST", "POST", true}, {"308", "PATCH", "PATCH", true}, {"308", "HEAD", "HEAD",
 			false},
 	} {
-		request := host.HTTPRequest{Method: tt.method, URL: redirectTo(first.URL, tt.status, second.URL+"/there"),
+		request := outbound.Request{Method: tt.method, URL: redirectTo(first.URL, tt.status, second.URL+"/there"),
 			Headers: [][2]string{{"content-type", "text/x"}}}
 		if tt.method != "GET" && tt.method != "HEAD" {
 			request.Body = []byte("payload")
@@ -160,7 +161,7 @@ func TestRedirectTargets(t *testing.T) {
 		{"GET", "302", "data:text/plain,x", host.InvalidURL, nil},
 		{"GET", "302", "LONG", host.InvalidURL, []string{s.URL + " redirected", "at most 8192"}},
 	} {
-		answer, err := w.send(host.HTTPRequest{Method: tt.method, URL: redirectTo(s.URL, tt.status, tt.to)}, grants...)
+		answer, err := w.send(outbound.Request{Method: tt.method, URL: redirectTo(s.URL, tt.status, tt.to)}, grants...)
 		if tt.code == host.OK {
 			if a := receivedOf(t, answer, err); !strings.HasPrefix(a.URL, tt.words[0]) {
 				t.Errorf("%s: requested %s", tt.to, a.URL)
@@ -187,7 +188,7 @@ func TestStatusesThatAreNotFollowed(t *testing.T) {
 	for url, want := range map[string]int{
 		redirectTo(s.URL, "300", "/x"): 300, redirectTo(s.URL, "201", "/x"): 201, s.URL + "/without": 302,
 	} {
-		answer, err := w.send(host.HTTPRequest{URL: url}, "GET "+s.URL)
+		answer, err := w.send(outbound.Request{URL: url}, "GET "+s.URL)
 		if err != nil || answer.Status != want {
 			t.Errorf("%s: %+v, %v", url, answer, err)
 		}
@@ -204,11 +205,11 @@ func TestTooManyRedirects(t *testing.T) {
 		http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
 	})
 	w := newTestClient(t, Config{})
-	if _, err := w.send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL); err != nil || hops != 1+maxRedirects {
+	if _, err := w.send(outbound.Request{URL: s.URL}, "GET "+s.URL); err != nil || hops != 1+maxRedirects {
 		t.Errorf("%d hops, %v", hops, err)
 	}
 	hops = 0
-	_, err := w.send(host.HTTPRequest{URL: s.URL + "/y"}, "GET "+s.URL)
+	_, err := w.send(outbound.Request{URL: s.URL + "/y"}, "GET "+s.URL)
 	wantError(t, err, host.LimitExceeded, s.URL+" redirected more than 10 times")
 	if hops != 1+maxRedirects {
 		t.Errorf("%d hops", hops)
@@ -243,7 +244,7 @@ func TestHeadersAcrossRedirects(t *testing.T) {
 				grants = append(grants, "GET "+o.String())
 			}
 		}
-		answer, err := w.send(host.HTTPRequest{URL: tt.url, Headers: all}, grants...)
+		answer, err := w.send(outbound.Request{URL: tt.url, Headers: all}, grants...)
 		a := receivedOf(t, answer, err)
 		a.Header.Del("Accept-Encoding")
 		a.Header.Del("Connection")
@@ -272,7 +273,7 @@ func TestSchemeChanges(t *testing.T) {
 		http.Redirect(w, r, plain.URL, http.StatusTemporaryRedirect)
 	})
 	w := newTestClient(t, Config{RootCAs: rootsOf(secure)})
-	request := host.HTTPRequest{URL: secure.URL, Headers: [][2]string{{"Authorization", "hunter2"}}}
+	request := outbound.Request{URL: secure.URL, Headers: [][2]string{{"Authorization", "hunter2"}}}
 	_, err := w.send(request, "GET "+secure.URL)
 	wantError(t, err, host.Denied, "http:GET:"+plain.URL, secure.URL+" redirected there")
 	answer, err := w.send(request, "GET "+secure.URL, "GET "+plain.URL)

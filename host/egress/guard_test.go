@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 func TestKindOf(t *testing.T) {
@@ -224,13 +225,13 @@ func TestRebinding(t *testing.T) {
 		io.WriteString(w, "public")
 	}))
 	url := "http://a.test:" + port
-	answer, err := w.send(host.HTTPRequest{URL: url}, "GET "+url)
+	answer, err := w.send(outbound.Request{URL: url}, "GET "+url)
 	wantBody(t, answer, err, "public")
 	if len(lookups) != 1 {
 		t.Errorf("%d look-ups for one hop", len(lookups))
 	}
 	lookups = nil
-	_, err = w.send(host.HTTPRequest{URL: url + "/again"}, "GET "+url)
+	_, err = w.send(outbound.Request{URL: url + "/again"}, "GET "+url)
 	wantError(t, err, host.Denied, "127.0.0.3 (loopback)")
 	if len(lookups) != 2 || inner != 0 {
 		t.Errorf("%d look-ups, %d requests to the forbidden server", len(lookups), inner)
@@ -244,13 +245,13 @@ func TestSeveralAddresses(t *testing.T) {
 	w.networks("127.0.0.0/8")
 	w.names["a.test"] = []string{"127.0.0.9", "127.0.0.2"}
 	url := "http://a.test:" + portOf(s)
-	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
+	answer, err := w.send(outbound.Request{URL: url + "/x"}, "GET "+url)
 	wantBody(t, answer, err, "hello /x")
 	w.names["a.test"] = []string{"127.0.0.9", "127.0.0.8"}
-	_, err = w.send(host.HTTPRequest{URL: url + "/x?secret"}, "GET "+url)
+	_, err = w.send(outbound.Request{URL: url + "/x?secret"}, "GET "+url)
 	wantError(t, err, host.Unavailable, url+": connection refused")
 	w.names["a.test"] = nil
-	_, err = w.send(host.HTTPRequest{URL: url + "/x?secret"}, "GET "+url)
+	_, err = w.send(outbound.Request{URL: url + "/x?secret"}, "GET "+url)
 	wantError(t, err, host.Unavailable, url+": its name has no address")
 }
 
@@ -259,15 +260,15 @@ func TestLocalhost(t *testing.T) {
 	w := newTestClient(t, Config{})
 	w.names["localhost"] = []string{"127.0.0.1"}
 	url := "http://localhost:" + portOf(s)
-	answer, err := w.send(host.HTTPRequest{URL: url + "/x"}, "GET "+url)
+	answer, err := w.send(outbound.Request{URL: url + "/x"}, "GET "+url)
 	wantBody(t, answer, err, "hello /x")
 	// A grant for the name does not cover the address, and vice versa.
-	_, err = w.send(host.HTTPRequest{URL: s.URL}, "GET "+url)
+	_, err = w.send(outbound.Request{URL: s.URL}, "GET "+url)
 	wantError(t, err, host.Denied, "http:GET:"+s.URL)
-	_, err = w.send(host.HTTPRequest{URL: url}, "GET "+s.URL)
+	_, err = w.send(outbound.Request{URL: url}, "GET "+s.URL)
 	wantError(t, err, host.Denied, "http:GET:"+url)
 	six := serve(t, "::1", hello)
-	answer, err = w.send(host.HTTPRequest{URL: six.URL + "/six"}, "GET "+six.URL)
+	answer, err = w.send(outbound.Request{URL: six.URL + "/six"}, "GET "+six.URL)
 	wantBody(t, answer, err, "hello /six")
 }
 

@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -130,7 +132,7 @@ func withParameter(query, name, value string) string {
 
 // secret returns the header that holds a secret, such as "Authorization" and "Bearer ...", or the parameter of the
 // query. It is sent only by https, or within this machine.
-func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value string, err error) {
+func (x *exchange) secret(ctx context.Context, s grant.Secret) (name, value string, err error) {
 	name, text, _ := strings.Cut(s.Header, ":")
 	if s.Query != "" {
 		name, text = s.Query, "{secret}"
@@ -154,7 +156,7 @@ func (x *exchange) secret(ctx context.Context, s host.SecretGrant) (name, value 
 	if s.Query == "" && !isFieldValue(value) {
 		return "", "", host.Errorf(host.ConfigError,
 			"secret %s contains a line break or another control character, which headers cannot have", s.Name).
-			WithSteps(host.OperatorStep(host.OpSecretSet, s.Name))
+			WithSteps(step.Operator(step.OpSecretSet, s.Name))
 	}
 	const shortest = 4 // any URL may contain a shorter one
 	if len(plain) >= shortest {

@@ -14,12 +14,14 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 func TestGuestHeaders(t *testing.T) {
 	s := serve(t, "127.0.0.1", echo)
 	w := newTestClient(t, Config{UserAgent: "parley/1.2.3"})
-	answer, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"x-one", "a"}, {"X-One", "b\tc"},
+	answer, err := w.send(outbound.Request{URL: s.URL, Headers: [][2]string{{"x-one", "a"}, {"X-One", "b\tc"},
 		{"X-Empty", ""}, {"x-latin", "\xe9"}}}, "GET "+s.URL)
 	a := receivedOf(t, answer, err)
 	if !slices.Equal(a.Header["X-One"], []string{"a", "b\tc"}) || a.Header.Get("User-Agent") != "parley/1.2.3" ||
@@ -27,7 +29,7 @@ func TestGuestHeaders(t *testing.T) {
 		a.Header.Get("Connection") != "close" {
 		t.Errorf("got %v", a.Header)
 	}
-	answer, err = w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{"user-agent", "mine"},
+	answer, err = w.send(outbound.Request{URL: s.URL, Headers: [][2]string{{"user-agent", "mine"},
 		{"range", "bytes=0-1"}}}, "GET "+s.URL)
 	if a := receivedOf(t, answer, err); a.Header.Get("User-Agent") != "mine" ||
 		a.Header.Get("Accept-Encoding") != "identity" {
@@ -69,10 +71,10 @@ func TestGuestHeaders(t *testing.T) {
 		{"X-A", "\x7f", "control"},
 		{"X-A", strings.Repeat("x", maxHeaderBytes), "more than 32768 bytes"},
 	} {
-		_, err := w.send(host.HTTPRequest{URL: s.URL, Headers: [][2]string{{tt.name, tt.value}}}, "GET "+s.URL)
+		_, err := w.send(outbound.Request{URL: s.URL, Headers: [][2]string{{tt.name, tt.value}}}, "GET "+s.URL)
 		wantError(t, err, host.InvalidArgs, tt.words)
 	}
-	_, err = w.send(host.HTTPRequest{URL: s.URL, Headers: many}, "GET "+s.URL)
+	_, err = w.send(outbound.Request{URL: s.URL, Headers: many}, "GET "+s.URL)
 	wantError(t, err, host.InvalidArgs, "at most 100")
 	if len(w.touched) != 2 {
 		t.Errorf("sent %q", w.touched)
@@ -107,7 +109,7 @@ func TestSecrets(t *testing.T) {
 	one, two := "https://example.com:"+portOf(first), "https://api.example.com:"+portOf(second)
 	three := "http://plain.test:" + portOf(plain)
 
-	secrets := []host.SecretGrant{
+	secrets := []grant.Secret{
 		{Name: "ONE", URL: one, Header: "Authorization: Bearer {secret}"},
 		{Name: "BELOW", URL: "https://*.example.com:" + portOf(second), Header: "X-Key: {secret}"},
 		{Name: "BELOW", URL: "https://*.example.com:" + portOf(second), Header: "x-key:{secret}"},
@@ -118,10 +120,10 @@ func TestSecrets(t *testing.T) {
 	}
 	values := map[string]string{"ONE": "first-value", "BELOW": "second-value", "LOCAL": "third-value", "PLAIN": "fourth",
 		"READ": "fifth", "OTHER": "sixth"}
-	send := func(url string, headers ...[2]string) (*secretValues, *host.HTTPResponse, error) {
+	send := func(url string, headers ...[2]string) (*secretValues, *outbound.Response, error) {
 		v := &secretValues{values: values}
-		answer, err := w.Send(context.Background(), &host.HTTPRequest{URL: url, Headers: headers},
-			host.Outbound{HTTP: granted("GET "+one, "GET "+two, "GET "+three, "GET "+plain.URL), Secrets: secrets,
+		answer, err := w.Send(context.Background(), &outbound.Request{URL: url, Headers: headers},
+			outbound.Rights{HTTP: granted("GET "+one, "GET "+two, "GET "+three, "GET "+plain.URL), Secrets: secrets,
 				Value: v.value})
 		return v, answer, err
 	}
@@ -185,8 +187,8 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 		{"X Key: {secret}", "hunter2", nil, host.InvalidPlugin, "plugins must not set"},
 		{"", "hunter2", nil, host.InvalidPlugin, "plugins must not set"},
 	} {
-		_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
-			HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: tt.header}},
+		_, err := w.Send(context.Background(), &outbound.Request{URL: s.URL}, outbound.Rights{
+			HTTP: granted("GET " + s.URL), Secrets: []grant.Secret{{Name: "KEY", URL: s.URL, Header: tt.header}},
 			Value:     func(context.Context, string) (string, error) { return tt.value, tt.err },
 			OnRequest: func(string, string) { t.Error("a request was recorded") },
 		})
@@ -195,12 +197,12 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
-		HTTP: granted("GET " + s.URL), Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}}})
+	_, err := w.Send(context.Background(), &outbound.Request{URL: s.URL}, outbound.Rights{
+		HTTP: granted("GET " + s.URL), Secrets: []grant.Secret{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}}})
 	wantError(t, err, host.ConfigError, "there is no secret store")
 	// A secret for another URL is not read.
-	_, err = w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
-		Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
+	_, err = w.Send(context.Background(), &outbound.Request{URL: s.URL}, outbound.Rights{
+		Secrets: []grant.Secret{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
 		Value: func(context.Context, string) (string, error) {
 			t.Error("a secret was requested without a grant")
 			return "", nil
@@ -211,14 +213,14 @@ func TestSecretsThatCannotBeSent(t *testing.T) {
 // TestClearText: only a loopback address gets a secret without TLS, even if the policy allows a
 // network.
 func TestClearText(t *testing.T) {
-	w := newTestClient(t, Config{Rules: func() (host.EgressRules, error) {
-		return host.EgressRules{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil
+	w := newTestClient(t, Config{Rules: func() (outbound.Rules, error) {
+		return outbound.Rules{Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, nil
 	}})
 	for _, to := range []string{
 		"http://10.0.0.1", "http://192.0.2.1", "http://[fe80::1]", "http://8.8.8.8", "http://a.test",
 	} {
-		_, err := w.Send(context.Background(), &host.HTTPRequest{URL: to}, host.Outbound{
-			HTTP: granted("GET " + to), Secrets: []host.SecretGrant{{Name: "KEY", URL: to, Header: "A: {secret}"}},
+		_, err := w.Send(context.Background(), &outbound.Request{URL: to}, outbound.Rights{
+			HTTP: granted("GET " + to), Secrets: []grant.Secret{{Name: "KEY", URL: to, Header: "A: {secret}"}},
 			Value: func(context.Context, string) (string, error) {
 				t.Errorf("the secret was read for %s", to)
 				return "hunter2", nil
@@ -248,9 +250,9 @@ func TestEchoedSecrets(t *testing.T) {
 	}
 	s := serve(t, "127.0.0.1", echoing)
 	w := newTestClient(t, Config{})
-	send := func(url string, more ...string) (*host.HTTPResponse, error) {
-		return w.Send(context.Background(), &host.HTTPRequest{URL: url}, host.Outbound{
-			HTTP: granted(append(more, "GET "+url)...), Secrets: []host.SecretGrant{{Name: "KEY", URL: url,
+	send := func(url string, more ...string) (*outbound.Response, error) {
+		return w.Send(context.Background(), &outbound.Request{URL: url}, outbound.Rights{
+			HTTP: granted(append(more, "GET "+url)...), Secrets: []grant.Secret{{Name: "KEY", URL: url,
 				Header: "Authorization: Bearer {secret}"}},
 			Value: func(context.Context, string) (string, error) { return secret, nil },
 		})
@@ -281,9 +283,9 @@ func TestEchoedSecrets(t *testing.T) {
 	}
 	spaced := "hunter two"
 	location = other.URL + "/?x=" + url.QueryEscape(spaced)
-	_, err = w.Send(context.Background(), &host.HTTPRequest{URL: s.URL}, host.Outbound{
+	_, err = w.Send(context.Background(), &outbound.Request{URL: s.URL}, outbound.Rights{
 		HTTP:    granted("GET "+s.URL, "GET "+other.URL),
-		Secrets: []host.SecretGrant{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
+		Secrets: []grant.Secret{{Name: "KEY", URL: s.URL, Header: "A: {secret}"}},
 		Value:   func(context.Context, string) (string, error) { return spaced, nil },
 	})
 	wantError(t, err, host.Denied, "secret:KEY")

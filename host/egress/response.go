@@ -19,11 +19,12 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/origin"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // readResponse reads a response, decompressed, with at most limit bytes of body. Header names are in lower case and
 // sorted; repeated headers stay separate. Only the response to HEAD has Content-Length.
-func readResponse(response *http.Response, limit int64) (*host.HTTPResponse, error) {
+func readResponse(response *http.Response, limit int64) (*outbound.Response, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return nil, problem{host.Unavailable, "it switched to another protocol without being asked to"}
 	}
@@ -35,7 +36,7 @@ func readResponse(response *http.Response, limit int64) (*host.HTTPResponse, err
 		// The length of the body changes where secrets are redacted.
 		response.Header.Del("Content-Length")
 	}
-	result := &host.HTTPResponse{Status: response.StatusCode, Headers: [][2]string{}, Body: body}
+	result := &outbound.Response{Status: response.StatusCode, Headers: [][2]string{}, Body: body}
 	for _, name := range slices.Sorted(maps.Keys(response.Header)) {
 		for _, value := range response.Header[name] {
 			result.Headers = append(result.Headers, [2]string{strings.ToLower(name), value})

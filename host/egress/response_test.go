@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 func compressed(data []byte) []byte {
@@ -42,12 +43,12 @@ func TestResponse(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		w.Write([]byte{0xff, 0})
 	})
-	answer, err := newTestClient(t, Config{}).send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL)
+	answer, err := newTestClient(t, Config{}).send(outbound.Request{URL: s.URL}, "GET "+s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := [][2]string{{"content-type", "text/x"}, {"set-cookie", "b=1"}, {"set-cookie", "a=2"}, {"x-upper", "v"}}
-	head, err := newTestClient(t, Config{}).send(host.HTTPRequest{Method: "HEAD", URL: s.URL}, "HEAD "+s.URL)
+	head, err := newTestClient(t, Config{}).send(outbound.Request{Method: "HEAD", URL: s.URL}, "HEAD "+s.URL)
 	if err != nil || !slices.Contains(head.Headers, [2]string{"content-length", "2"}) || len(head.Body) > 0 {
 		t.Errorf("HEAD: %+v, %v", head, err)
 	}
@@ -102,7 +103,7 @@ func TestSizes(t *testing.T) {
 	s := serve(t, "127.0.0.1", handle)
 	w := newTestClient(t, Config{MaxBody: limit})
 	for _, path := range []string{"/exact", "/packed"} {
-		answer, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
+		answer, err := w.send(outbound.Request{URL: s.URL + path}, "GET "+s.URL)
 		if err != nil || len(answer.Body) != limit {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -120,7 +121,7 @@ func TestSizes(t *testing.T) {
 		"/header": "more than 65536 bytes of headers",
 	} {
 		t.Run(path, func(t *testing.T) {
-			_, err := w.send(host.HTTPRequest{URL: s.URL + path}, "GET "+s.URL)
+			_, err := w.send(outbound.Request{URL: s.URL + path}, "GET "+s.URL)
 			wantError(t, err, host.LimitExceeded, s.URL, words)
 		})
 	}
@@ -184,7 +185,7 @@ func TestTimeout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wantWithin(t, promised, func() {
-				_, err := short.send(host.HTTPRequest{URL: url}, "GET "+url)
+				_, err := short.send(outbound.Request{URL: url}, "GET "+url)
 				if name == "only interim answers" && host.AsError(err).Code == host.LimitExceeded {
 					return // interim responses count as headers
 				}
@@ -193,7 +194,7 @@ func TestTimeout(t *testing.T) {
 			wantWithin(t, promised, func() {
 				ctx, cancel := context.WithTimeout(context.Background(), promised)
 				defer cancel()
-				_, err := long.Send(ctx, &host.HTTPRequest{URL: url}, host.Outbound{HTTP: granted("GET " + url)})
+				_, err := long.Send(ctx, &outbound.Request{URL: url}, outbound.Rights{HTTP: granted("GET " + url)})
 				if name == "only interim answers" && host.AsError(err).Code == host.LimitExceeded {
 					return
 				}
@@ -207,7 +208,7 @@ func TestTimeout(t *testing.T) {
 			http.Redirect(w, r, "/", http.StatusFound)
 		})
 		wantWithin(t, promised, func() {
-			_, err := short.send(host.HTTPRequest{URL: s.URL}, "GET "+s.URL)
+			_, err := short.send(outbound.Request{URL: s.URL}, "GET "+s.URL)
 			wantError(t, err, host.Timeout, "and its redirects")
 		})
 	})
@@ -218,7 +219,7 @@ func TestTimeout(t *testing.T) {
 			return nil, &net.DNSError{Err: ctx.Err().Error(), Name: name, IsTimeout: true}
 		}})
 		wantWithin(t, promised, func() {
-			_, err := w.send(host.HTTPRequest{URL: "http://a.test/"}, "GET http://a.test")
+			_, err := w.send(outbound.Request{URL: "http://a.test/"}, "GET http://a.test")
 			wantError(t, err, host.Timeout, "http://a.test")
 		})
 		wantWithin(t, promised, func() {
@@ -247,7 +248,7 @@ func TestServersThatSpeakFirst(t *testing.T) {
 	w := newTestClient(t, Config{RootCAs: rootsOf(authority)})
 	for _, url := range []string{plain, secure} {
 		for range 10 {
-			answer, err := w.send(host.HTTPRequest{URL: url}, "GET "+url)
+			answer, err := w.send(outbound.Request{URL: url}, "GET "+url)
 			wantBody(t, answer, err, "ok")
 		}
 	}
@@ -324,7 +325,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			<-opened
 			cancel(host.Errorf(host.Terminated, "the host ends"))
 		}()
-		_, err := w.Send(ctx, &host.HTTPRequest{URL: url}, host.Outbound{HTTP: granted("GET " + url)})
+		_, err := w.Send(ctx, &outbound.Request{URL: url}, outbound.Rights{HTTP: granted("GET " + url)})
 		wantError(t, err, host.Terminated, "the host ends")
 		isClosed()
 	}
@@ -334,13 +335,13 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 		hang(conn)
 	})
-	answer, err := w.send(host.HTTPRequest{URL: s}, "GET "+s)
+	answer, err := w.send(outbound.Request{URL: s}, "GET "+s)
 	wantBody(t, answer, err, "ok")
 	isClosed()
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = w.Send(ctx, &host.HTTPRequest{URL: plain}, host.Outbound{HTTP: granted("GET " + plain)})
+	_, err = w.Send(ctx, &outbound.Request{URL: plain}, outbound.Rights{HTTP: granted("GET " + plain)})
 	wantError(t, err, host.Interrupted, plain)
 }
 
@@ -383,7 +384,7 @@ func TestCodings(t *testing.T) {
 			"/damaged?as=gzip", "", "damaged"},
 		{"GET", "/cut?as=gzip", "", "ends before it is complete"},
 	} {
-		answer, err := w.send(host.HTTPRequest{Method: tt.method, URL: s.URL + tt.path}, "GET,HEAD "+s.URL)
+		answer, err := w.send(outbound.Request{Method: tt.method, URL: s.URL + tt.path}, "GET,HEAD "+s.URL)
 		if tt.words != "" {
 			wantError(t, err, host.Unavailable, s.URL, tt.words)
 			continue
@@ -423,7 +424,7 @@ func TestFailures(t *testing.T) {
 		{"switches the protocol", serveRaw(t, respondWith("HTTP/1.1 101 Switching Protocols\r\nConnection: "+
 			"upgrade\r\nUpgrade: x\r\n\r\nx")), "without being asked", doubting},
 	} {
-		answer, err := newTestClient(t, tt.cfg).send(host.HTTPRequest{URL: tt.url + "/path?hunter2"}, "GET "+tt.url)
+		answer, err := newTestClient(t, tt.cfg).send(outbound.Request{URL: tt.url + "/path?hunter2"}, "GET "+tt.url)
 		switch {
 		case tt.name == "trusted":
 			wantBody(t, answer, err, "hello /path")

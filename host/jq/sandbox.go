@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -45,7 +46,7 @@ func (f Sandbox) Filter(
 		return nil, err
 	}
 	result, err := provider.Invoke(ctx, &host.Request{Def: tool,
-		Job: host.Job{Tool: tool.Name, Params: params, Caller: "host"}})
+		Job: job.Job{Tool: tool.Name, Params: params, Caller: "host"}})
 	if err != nil {
 		return nil, filterError(err)
 	}

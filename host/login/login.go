@@ -36,16 +36,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/policy/secret"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Client logs in and out, and returns tokens. It is safe for concurrent use, also by several processes.
 type Client struct {
 	Store  secret.Store
-	Egress host.Egress   // makes all requests but those of the browser
-	Wait   time.Duration // for a person to log in; 0 is 5 minutes
-	Limit  time.Duration // time limit of each request; 0 is 20 seconds
+	Egress outbound.Egress // makes all requests but those of the browser
+	Wait   time.Duration   // for a person to log in; 0 is 5 minutes
+	Limit  time.Duration   // time limit of each request; 0 is 20 seconds
 }
 
 // Request says where to log in, and for what.
@@ -194,7 +196,7 @@ const closePage = `<!doctype html><html lang="en"><meta charset="utf-8"><title>P
 func (c *Client) await(ctx context.Context, listener net.Listener, r Request) (url.Values, error) {
 	wait := cmp.Or(c.Wait, 5*time.Minute)
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, host.Errorf(host.Timeout, "nobody logged in at %s within %s; "+
-		"nothing was stored", r.Issuer, wait).WithSteps(host.OperatorStep(host.OpLogin, r.Again...)))
+		"nothing was stored", r.Issuer, wait).WithSteps(step.Operator(step.OpLogin, r.Again...)))
 	defer cancel()
 	answers := make(chan url.Values, 1)
 	mux := http.NewServeMux()

@@ -22,8 +22,11 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/login"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/policy/secret"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // server is an authorization server that keeps to the rules, but for what a test changes.
@@ -320,13 +323,13 @@ func TestPublicIssuerOnThisMachine(t *testing.T) {
 
 // rewriting sends the requests for one origin to another.
 type rewriting struct {
-	host.Egress
+	outbound.Egress
 	from, to string
 }
 
-func (r rewriting) Send(ctx context.Context, q *host.HTTPRequest, _ host.Outbound) (*host.HTTPResponse, error) {
+func (r rewriting) Send(ctx context.Context, q *outbound.Request, _ outbound.Rights) (*outbound.Response, error) {
 	q.URL = strings.Replace(q.URL, r.from, r.to, 1)
-	return r.Egress.Send(ctx, q, host.Outbound{HTTP: []host.HTTPGrant{{URL: r.to, Methods: []string{q.Method}}}})
+	return r.Egress.Send(ctx, q, outbound.Rights{HTTP: []grant.HTTP{{URL: r.to, Methods: []string{q.Method}}}})
 }
 
 // TestOddButHonest logs in at servers that are lax where that does no harm.
@@ -552,9 +555,9 @@ func TestRefreshFails(t *testing.T) {
 				if code(err) != c.code || strings.Contains(err.Error(), tokenPart) {
 					t.Errorf("try %d: %s: %v", try, code(err), err)
 				}
-				step := host.OperatorStep(host.OpLogin, "shop")
-				asksToLogIn := err != nil && slices.ContainsFunc(host.AsError(err).Steps, func(s host.Step) bool {
-					return s.String() == step.String()
+				next := step.Operator(step.OpLogin, "shop")
+				asksToLogIn := err != nil && slices.ContainsFunc(host.AsError(err).Steps, func(s step.Step) bool {
+					return s.String() == next.String()
 				})
 				if asksToLogIn != (c.code == host.Denied) {
 					t.Errorf("steps %v", host.AsError(err).Steps)

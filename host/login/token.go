@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/policy/secret"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -38,7 +41,7 @@ func (c *Client) Token(ctx context.Context, name string) (string, error) {
 	if l, err = c.Store.Login(name); err != nil || l.Valid(early) {
 		return l.AccessToken, err
 	}
-	again := host.OperatorStep(host.OpLogin, l.Again...)
+	again := step.Operator(step.OpLogin, l.Again...)
 	if l.RefreshToken == "" {
 		return "", host.Errorf(host.Denied, "the login for secret %s at %s has expired", name, l.Issuer).WithSteps(again)
 	}
@@ -195,7 +198,7 @@ type transport struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := &host.HTTPRequest{Method: r.Method, URL: r.URL.String()}
+	q := &outbound.Request{Method: r.Method, URL: r.URL.String()}
 	if r.Body != nil {
 		defer r.Body.Close()
 		q.Body, _ = io.ReadAll(r.Body) // from memory
@@ -207,8 +210,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), limit, host.Errorf(host.Timeout,
 		"the authorization server of %s did not respond within %s; try again later", t.issuer, limit))
 	defer cancel()
-	origin := host.HTTPGrant{URL: r.URL.Scheme + "://" + r.URL.Host, Methods: []string{r.Method}}
-	got, err := t.client.Egress.Send(ctx, q, host.Outbound{HTTP: []host.HTTPGrant{origin}})
+	origin := grant.HTTP{URL: r.URL.Scheme + "://" + r.URL.Host, Methods: []string{r.Method}}
+	got, err := t.client.Egress.Send(ctx, q, outbound.Rights{HTTP: []grant.HTTP{origin}})
 	if t.err = err; err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/session"
 )
@@ -31,7 +32,7 @@ func BenchmarkCall(b *testing.B) {
 			Sessions: &session.Store{Dir: b.TempDir()}})
 		median(b, func() error {
 			if a, _ := h.Call(b.Context(), host.Call{Name: "shop.echo", Params: json.RawMessage(`{"a":"b"}`),
-				Principal: host.Principal{Name: "mcp:c", Session: host.Session{Name: "s"}}}); a.Err != nil {
+				Principal: caller.Principal{Name: "mcp:c", Session: caller.Session{Name: "s"}}}); a.Err != nil {
 				return a.Err
 			}
 			return nil

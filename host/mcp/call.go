@@ -12,8 +12,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -34,7 +36,7 @@ func (m *modeServer) searchTools(ctx context.Context, r *sdk.CallToolRequest, p 
 		return nil, host.Errorf(host.InvalidArgs, "search_tools requires a query, such as \"take a screenshot\"")
 	}
 	c := callerOf(m.of, r)
-	query := host.SearchQuery{Text: p.Query, Limit: p.Limit}
+	query := search.Query{Text: p.Query, Limit: p.Limit}
 	fits := func(found *search.Answer) bool {
 		return manifest.Tokens(m.out.foundText(found, m.out.afterSearch(found))) <= p.MaxTokens
 	}
@@ -64,7 +66,7 @@ func (w *renderer) afterSearch(found *search.Answer) (next []nextCall) {
 			next = append(next, describeStep(best.Name, 0))
 		}
 		if found.Open != nil {
-			next = append(next, w.steps([]host.Step{*found.Open})...)
+			next = append(next, w.steps([]step.Step{*found.Open})...)
 		}
 	}
 	shown := len(found.Results)
@@ -139,7 +141,7 @@ func (m *modeServer) planCall(ctx context.Context, r *sdk.CallToolRequest, p cal
 	}
 	calls := make([]plannedCall, len(plan.Calls))
 	for i, call := range plan.Calls {
-		step := host.CallStep(call.Tool, call.Params)
+		step := step.Call(call.Tool, call.Params)
 		if call.Options != nil {
 			step.Options.JQ, calls[i].After = call.Options.JQ, call.Options.Until
 			step.Options.Place = call.Options.Place
@@ -159,7 +161,7 @@ func (m *modeServer) callTool(ctx context.Context, r *sdk.CallToolRequest, p cal
 	*sdk.CallToolResult, error) {
 	options, err := option.Parse(p.Options)
 	if err != nil {
-		e := host.AsError(err).WithSteps(host.DescribeStep(p.Name, 0))
+		e := host.AsError(err).WithSteps(step.Describe(p.Name, 0))
 		return m.taughtResult(r, &host.Answer{Tool: callTool, Err: e}), nil
 	}
 	if meta := m.names.MetaTool(p.Name); meta != "" {
@@ -208,7 +210,7 @@ func invalidParams(message string, data any) error {
 }
 
 // run makes a call for the client of a request. It fills in the options and the principal.
-func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, c host.Call, options host.Options) (
+func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, c host.Call, options job.Options) (
 	*sdk.CallToolResult, error) {
 	if m.of.closing.Err() != nil {
 		return nil, context.Cause(m.of.closing)
@@ -244,7 +246,7 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, c host.Cal
 }
 
 // begin admits and starts a call.
-func (m *modeServer) begin(ctx context.Context, a *asker, call host.Call, options host.Options) (
+func (m *modeServer) begin(ctx context.Context, a *asker, call host.Call, options job.Options) (
 	*waitingCall, error) {
 	if m.of.draining.Load() {
 		return nil, errDraining
@@ -303,7 +305,7 @@ func sink(ctx context.Context, r *sdk.CallToolRequest, name string) host.Sink {
 	var mu sync.Mutex
 	var last float64
 	var notified time.Time
-	progress := func(e host.JobEvent) {
+	progress := func(e job.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		final := e.Total > 0 && e.Done >= e.Total
@@ -315,11 +317,11 @@ func sink(ctx context.Context, r *sdk.CallToolRequest, name string) host.Sink {
 			ProgressToken: token, Progress: e.Done, Total: e.Total, Message: manifest.CleanLine(e.Message),
 		})
 	}
-	return host.Sink{Wants: host.Wants{Log: true, Progress: token != nil}, Event: func(e host.JobEvent) error {
+	return host.Sink{Wants: job.Wants{Log: true, Progress: token != nil}, Event: func(e job.Event) error {
 		switch e.Kind {
-		case host.EventProgress:
+		case job.EventProgress:
 			progress(e)
-		case host.EventLog:
+		case job.EventLog:
 			//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
 			_ = r.Session.Log(ctx, &sdk.LoggingMessageParams{
 				Level: levels[min(max(e.Level, 0), len(levels)-1)], Logger: name, Data: manifest.CleanLine(e.Message),

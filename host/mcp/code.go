@@ -11,6 +11,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -89,7 +91,7 @@ func (m *modeServer) searchForCode(ctx context.Context, r *sdk.CallToolRequest, 
 			continue
 		}
 		most, _ := codeHits(1, "")
-		found, more, err := m.host.SearchDetailed(ctx, c, host.SearchQuery{Text: query, Limit: most}, "names", nil)
+		found, more, err := m.host.SearchDetailed(ctx, c, search.Query{Text: query, Limit: most}, "names", nil)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +140,7 @@ func (m *modeServer) named(query string) (at host.Address, tier int, ok bool) {
 }
 
 // unusual returns what speaks against a hit, such as that it is deprecated.
-func unusual(r *host.SearchResult) string {
+func unusual(r *search.Result) string {
 	var words []string
 	if r.Deprecated {
 		words = append(words, "deprecated")
@@ -156,22 +158,22 @@ func unusual(r *host.SearchResult) string {
 }
 
 // codeStep renders a step in mode code: a search, or a program of one call.
-func (w *renderer) codeStep(s host.Step) (nextCall, bool) {
+func (w *renderer) codeStep(s step.Step) (nextCall, bool) {
 	search := func(query string) nextCall {
 		return nextCall{Tool: searchTools, Arguments: map[string][]string{"queries": {query}}}
 	}
 	switch s.Op {
-	case host.OpSearch:
+	case step.OpSearch:
 		return search(s.Query), true
-	case host.OpList:
+	case step.OpList:
 		return search(strings.ReplaceAll(s.Tool, ".", " ")), s.Tool != ""
-	case host.OpDescribe, host.OpPlan:
+	case step.OpDescribe, step.OpPlan:
 		query := s.Tool
 		if s.Options.Tier == manifest.Tier3 {
 			query += wholeDocs
 		}
 		return search(query), s.Tool != codeTool // a failed program does not lead to the page on programs
-	case host.OpCall:
+	case step.OpCall:
 		if w.mustChoose(s) {
 			return search(s.Tool), true
 		}

@@ -10,6 +10,7 @@ import (
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -106,25 +107,25 @@ func TestCodeMode(t *testing.T) {
 // TestCodeSteps renders steps as searches and programs.
 func TestCodeSteps(t *testing.T) {
 	f := newCodeFixture(t)
-	tea := host.CallStep("shop.add", json.RawMessage(`{"title": "tea"}`))
+	tea := step.Call("shop.add", json.RawMessage(`{"title": "tea"}`))
 	for _, c := range []struct {
-		step host.Step
+		step step.Step
 		want string
 	}{
 		{tea, `{"tool":"run_code","arguments":{"source":"return await tools.shop.add({\"title\":\"tea\"})"}}`},
-		{tea.At(host.Place{Target: "a"}),
+		{tea.At(step.Place{Target: "a"}),
 			`{"tool":"run_code","arguments":{"source":"return await tools.shop.add({\"title\":\"tea\"}, {\"target\":\"a\"})"}}`},
-		{host.DescribeStep("shop.add", 3), `{"tool":"search_tools","arguments":{"queries":["shop.add tier 3"]}}`},
-		{host.DescribeStep("shop.add", 2), `{"tool":"search_tools","arguments":{"queries":["shop.add"]}}`},
-		{host.DescribeStep("js.run", 2), ""},
-		{host.Step{Op: host.OpCall, Tool: "js.run", Params: json.RawMessage(`{"source":"return 1"}`),
-			Options: host.StepOptions{Timeout: 8 * time.Second}},
+		{step.Describe("shop.add", 3), `{"tool":"search_tools","arguments":{"queries":["shop.add tier 3"]}}`},
+		{step.Describe("shop.add", 2), `{"tool":"search_tools","arguments":{"queries":["shop.add"]}}`},
+		{step.Describe("js.run", 2), ""},
+		{step.Step{Op: step.OpCall, Tool: "js.run", Params: json.RawMessage(`{"source":"return 1"}`),
+			Options: step.Options{Timeout: 8 * time.Second}},
 			`{"tool":"run_code","arguments":{"options":{"timeout":"8s"},"source":"return 1"}}`},
-		{host.SearchStep("sell tea"), `{"tool":"search_tools","arguments":{"queries":["sell tea"]}}`},
-		{host.ListStep("shop.order"), `{"tool":"search_tools","arguments":{"queries":["shop order"]}}`},
-		{host.Step{Op: host.OpListen, Tool: "shop", Query: "order.*"},
+		{step.Search("sell tea"), `{"tool":"search_tools","arguments":{"queries":["sell tea"]}}`},
+		{step.List("shop.order"), `{"tool":"search_tools","arguments":{"queries":["shop order"]}}`},
+		{step.Step{Op: step.OpListen, Tool: "shop", Query: "order.*"},
 			`{"tool":"run_code","arguments":{"source":"return await tools.shop.events({\"match\":[\"order.*\"]})"}}`},
-		{host.OperatorStep(host.OpDoctor), ""},
+		{step.Operator(step.OpDoctor), ""},
 	} {
 		if got, err := f.Next(c.step); err != nil || got != c.want {
 			t.Errorf("%s\n got %s, %v\nwant %s", c.step, got, err, c.want)

@@ -14,6 +14,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -33,7 +35,7 @@ type askerKey struct{}
 type asker struct {
 	server  *Server
 	request *sdk.CallToolRequest
-	caller  host.Principal
+	caller  caller.Principal
 	// questions receives the questions that a plugin's call asks half-way; see [waitingCall].
 	questions chan<- halfwayQuestion
 }
@@ -44,8 +46,8 @@ type Approver struct{}
 
 // Patience returns how long calls over MCP wait for an approval: the given time, which is below the clients' own
 // limits. A parked call keeps no client waiting, so it may wait as long as it can be parked.
-func Patience(wait time.Duration) func(context.Context, *host.Approval) time.Duration {
-	return func(ctx context.Context, q *host.Approval) time.Duration {
+func Patience(wait time.Duration) func(context.Context, *approval.Approval) time.Duration {
+	return func(ctx context.Context, q *approval.Approval) time.Duration {
 		if a, ok := ctx.Value(askerKey{}).(*asker); ok && wait > 0 && q.Within != "" && a.asksByRetry() {
 			return max(wait, parkTime)
 		}
@@ -53,14 +55,14 @@ func Patience(wait time.Duration) func(context.Context, *host.Approval) time.Dur
 	}
 }
 
-// Approve implements [host.Approver].
-func (Approver) Approve(ctx context.Context, q *host.Approval) (host.Reply, error) {
+// Approve implements [approval.Approver].
+func (Approver) Approve(ctx context.Context, q *approval.Approval) (approval.Reply, error) {
 	a, ok := ctx.Value(askerKey{}).(*asker)
-	if !ok || q.Kind != host.ApproveCall {
-		return host.Reply{}, host.NoApproverError("there is nobody to ask")
+	if !ok || q.Kind != approval.ForCall {
+		return approval.Reply{}, approval.NoApproverError("there is nobody to ask")
 	}
 	if !a.canAsk() {
-		return host.Reply{}, host.NoApproverError("this client cannot ask (it has no elicitation)")
+		return approval.Reply{}, approval.NoApproverError("this client cannot ask (it has no elicitation)")
 	}
 	if a.asksByRetry() {
 		if q.Within != "" {
@@ -84,34 +86,34 @@ func (a *asker) asksByRetry() bool {
 }
 
 // elicit asks with a request to the client, as revisions with sessions do.
-func (a *asker) elicit(ctx context.Context, q *host.Approval) (host.Reply, error) {
+func (a *asker) elicit(ctx context.Context, q *approval.Approval) (approval.Reply, error) {
 	hungUp, stored := hungUp(ctx), ctx // stored ends when the reply is stored
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
-		host.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
+		approval.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
 	defer cancel()
 	defer context.AfterFunc(hungUp, cancel)()
 	if _, isAsked := a.server.asked.LoadOrStore(q.ID, true); isAsked { // by the same call, made again
 		<-ctx.Done()
-		return host.Reply{}, context.Cause(ctx)
+		return approval.Reply{}, context.Cause(ctx)
 	}
 	context.AfterFunc(stored, func() { a.server.asked.Delete(q.ID) })
 	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
 	switch {
 	case hungUp.Err() != nil:
-		return host.Reply{}, host.NoApproverError("the client disconnected")
+		return approval.Reply{}, approval.NoApproverError("the client disconnected")
 	case err != nil && ctx.Err() != nil:
-		return host.Reply{}, context.Cause(ctx)
+		return approval.Reply{}, context.Cause(ctx)
 	case err != nil:
-		return host.Reply{}, host.NoApproverError("the client failed to ask: " + manifest.CleanLine(err.Error()))
+		return approval.Reply{}, approval.NoApproverError("the client failed to ask: " + manifest.CleanLine(err.Error()))
 	}
 	return replyOf(reply), nil
 }
 
 // replyOf returns what a client's reply means. Only "accept" is yes.
-func replyOf(r *sdk.ElicitResult) host.Reply {
-	reply := host.Reply{Answer: host.AnswerDeny, By: host.ByMCP}
+func replyOf(r *sdk.ElicitResult) approval.Reply {
+	reply := approval.Reply{Answer: approval.Deny, By: approval.ByMCP}
 	if r.Action == "accept" {
-		reply.Answer = host.AnswerOnce
+		reply.Answer = approval.Once
 	}
 	return reply
 }
@@ -134,23 +136,23 @@ var errWrongState = errors.New("the reply belongs to another call, has expired o
 // confirmByRetry returns the reply that the client has sent along with the call, or else a question for it as an error.
 // The state of the question is the id of its approval, so that a reply is valid once, for the very call that was asked
 // about; the protocol requires an error of its own for a reply with another state.
-func (a *asker) confirmByRetry(q *host.Approval) (host.Reply, error) {
+func (a *asker) confirmByRetry(q *approval.Approval) (approval.Reply, error) {
 	if q.Expires.IsZero() {
-		return host.Reply{}, host.NoApproverError("this host keeps no approvals")
+		return approval.Reply{}, approval.NoApproverError("this host keeps no approvals")
 	}
 	if reply, ok := a.request.Params.InputResponses[confirmID].(*sdk.ElicitResult); ok {
 		if a.request.Params.RequestState != q.ID {
-			return host.Reply{}, &host.Error{Code: host.Denied, Message: errWrongState.Error(), Cause: errWrongState}
+			return approval.Reply{}, &host.Error{Code: host.Denied, Message: errWrongState.Error(), Cause: errWrongState}
 		}
 		return replyOf(reply), nil
 	}
-	return host.Reply{}, &host.Error{
+	return approval.Reply{}, &host.Error{
 		Code: host.Denied, Cause: &inputRequired{elicitParams(q), q.ID}, Approval: q.ID,
 		Message: fmt.Sprintf("%s must be confirmed: the client was asked; nothing was run yet", q.Tool),
 	}
 }
 
-func elicitParams(q *host.Approval) *sdk.ElicitParams {
+func elicitParams(q *approval.Approval) *sdk.ElicitParams {
 	message := fmt.Sprintf("%s wants to call %s %s (%s). Go on?", q.Principal, q.Tool, q.ShortParams(maxShownParams),
 		q.Reason)
 	if q.Within != "" {
@@ -188,13 +190,13 @@ type waitingCall struct {
 // halfwayQuestion is a question that a plugin's call asks half-way.
 type halfwayQuestion struct {
 	params *sdk.ElicitParams
-	reply  chan<- host.Reply
+	reply  chan<- approval.Reply
 }
 
 // parkedCall is a call that waits for the reply to a question.
 type parkedCall struct {
 	*waitingCall
-	reply chan<- host.Reply
+	reply chan<- approval.Reply
 }
 
 // parking holds the parked calls of a server. It is safe for concurrent use.
@@ -258,7 +260,9 @@ func (s *parking) park(p *parkedCall) (state string) {
 		}
 	}
 	context.AfterFunc(s.closing, func() { abandon(context.Cause(s.closing)) })
-	time.AfterFunc(parkTime, func() { abandon(host.NoApproverError(fmt.Sprintf("nobody replied within %s", parkTime))) })
+	time.AfterFunc(parkTime, func() {
+		abandon(approval.NoApproverError(fmt.Sprintf("nobody replied within %s", parkTime)))
+	})
 	return state
 }
 
@@ -299,25 +303,25 @@ func (a *asker) callBinding(name string, params []byte) string {
 }
 
 // askHalfway asks the question of a plugin's call, which is parked until the reply comes.
-func (a *asker) askHalfway(ctx context.Context, q *host.Approval) (host.Reply, error) {
+func (a *asker) askHalfway(ctx context.Context, q *approval.Approval) (approval.Reply, error) {
 	a.server.parking.mu.Lock()
 	full := len(a.server.parking.parked) >= maxParked
 	a.server.parking.mu.Unlock()
 	if full {
-		return host.Reply{}, host.NoApproverError(fmt.Sprintf("%d calls wait for replies already", maxParked))
+		return approval.Reply{}, approval.NoApproverError(fmt.Sprintf("%d calls wait for replies already", maxParked))
 	}
 	ctx, cancel := context.WithTimeout(ctx, parkTime) // the call may be over before
 	defer cancel()
-	reply := make(chan host.Reply, 1)
+	reply := make(chan approval.Reply, 1)
 	select {
 	case a.questions <- halfwayQuestion{elicitParams(q), reply}:
 	case <-ctx.Done():
-		return host.Reply{}, context.Cause(ctx)
+		return approval.Reply{}, context.Cause(ctx)
 	}
 	select {
 	case answer := <-reply:
 		return answer, nil
 	case <-ctx.Done():
-		return host.Reply{}, context.Cause(ctx)
+		return approval.Reply{}, context.Cause(ctx)
 	}
 }

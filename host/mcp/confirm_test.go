@@ -11,7 +11,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -169,10 +172,10 @@ func TestQuestionIsPlain(t *testing.T) {
 
 // lacksClock is a policy that allows everything except the wall clock.
 var lacksClock = policy(func(a host.Ask) (host.Decision, error) {
-	d := host.Decision{Verdict: host.Allow, Allowable: true, Grant: host.Grant{Clock: len(a.Allowed) > 0}}
+	d := host.Decision{Verdict: host.Allow, Allowable: true, Grant: grant.Grant{Clock: len(a.Allowed) > 0}}
 	if !d.Grant.Clock && a.Tool != "order.nested" {
-		d.Missing = []host.Denial{{Right: "clock", Why: "the time of the order"}}
-		d.Steps = []host.Step{host.OperatorStep(host.OpPolicyGrant, "shop", "clock")}
+		d.Missing = []grant.Denial{{Right: "clock", Why: "the time of the order"}}
+		d.Steps = []step.Step{step.Operator(step.OpPolicyGrant, "shop", "clock")}
 	}
 	d.Grant.Tools = []string{"shop.*"}
 	return d, nil
@@ -190,7 +193,7 @@ func TestMissingRight(t *testing.T) {
 			r, text := call(t, s, "call_tool", arguments)
 			var e struct {
 				failure
-				Denied []host.Denial
+				Denied []grant.Denial
 			}
 			if err := json.Unmarshal([]byte(text), &e); err != nil || !r.IsError {
 				t.Fatalf("%v: %s", err, text)
@@ -216,7 +219,7 @@ func TestMissingRight(t *testing.T) {
 }
 
 // answerOpen answers the one open approval of a fixture once it is there, and returns it.
-func answerOpen(t *testing.T, f *fixture, reply host.Reply) (a host.Approval) {
+func answerOpen(t *testing.T, f *fixture, reply approval.Reply) (a approval.Approval) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(5 * time.Millisecond) {
 		all, err := f.approver.Store.List()
@@ -224,7 +227,7 @@ func answerOpen(t *testing.T, f *fixture, reply host.Reply) (a host.Approval) {
 			t.Fatal(err)
 		}
 		for _, a := range all {
-			if a.State == host.ApprovalOpen {
+			if a.State == approval.Open {
 				if a, err = f.approver.Store.Answer(a.ID, reply); err != nil {
 					t.Fatal(err)
 				}
@@ -239,20 +242,22 @@ func answerOpen(t *testing.T, f *fixture, reply host.Reply) (a host.Approval) {
 // TestAnsweredElsewhere checks a call whose client cannot ask, and one whose client is still asking, when somebody else
 // answers: the call goes on, and the client is no longer asked.
 func TestAnsweredElsewhere(t *testing.T) {
-	for _, answer := range []host.ApprovalAnswer{host.AnswerOnce, host.AnswerDeny} {
+	for _, answer := range []approval.Answer{approval.Once, approval.Deny} {
 		forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {
 			f.approver.Patience = mcp.Patience(time.Minute)
 			s := connect(client{})
-			answered := make(chan host.Approval, 1)
-			go func() { answered <- answerOpen(t, f, host.Reply{Answer: answer, By: host.ByTerminal, Word: "ask Ada"}) }()
+			answered := make(chan approval.Approval, 1)
+			go func() {
+				answered <- answerOpen(t, f, approval.Reply{Answer: answer, By: approval.ByTerminal, Word: "ask Ada"})
+			}()
 			r, text := call(t, s, "call_tool", `{"name":"shop.order.cancel","arguments":{"id":7}}`)
 			a := <-answered
-			if a.Kind != host.ApproveCall || !strings.Contains(a.Principal, "Test-Client") || a.Tool != "shop.order.cancel" ||
+			if a.Kind != approval.ForCall || !strings.Contains(a.Principal, "Test-Client") || a.Tool != "shop.order.cancel" ||
 				string(a.Params) != `{"id":7}` || a.Reason != "it is destructive" || a.Effect != "destructive" {
 				t.Errorf("the approval is %+v", a)
 			}
-			if answer == host.AnswerOnce && (r.IsError || text != `{"id":7}`) ||
-				answer == host.AnswerDeny && (!r.IsError || !strings.Contains(text, "was not confirmed (ask Ada)")) {
+			if answer == approval.Once && (r.IsError || text != `{"id":7}`) ||
+				answer == approval.Deny && (!r.IsError || !strings.Contains(text, "was not confirmed (ask Ada)")) {
 				t.Errorf("%s: %s", answer, text)
 			}
 			if e := f.rec.last(); e.By != "terminal" || e.Approval != a.ID {
@@ -287,7 +292,7 @@ func TestAnsweredLater(t *testing.T) {
 				strings.Contains(text, "parley ") {
 				t.Errorf("next is %s", text)
 			}
-			if a := answerOpen(t, f, host.Reply{Answer: host.AnswerOnce, By: host.ByTerminal}); a.ID != e.Approval {
+			if a := answerOpen(t, f, approval.Reply{Answer: approval.Once, By: approval.ByTerminal}); a.ID != e.Approval {
 				t.Errorf("the approval is %s, expected %s", a.ID, e.Approval)
 			}
 			if r, text := call(t, s, "call_tool", cancel); r.IsError || text != `{"id":7}` {

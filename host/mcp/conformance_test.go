@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
@@ -159,7 +160,7 @@ func conformanceGuest(t *testing.T) host.Provider {
 			Digest: "sha256:" + m.Name},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return code, nil },
-		Segment:  func() ([]byte, error) { return host.ManifestSegment(m), nil },
+		Segment:  func() ([]byte, error) { return segment.Of(m), nil },
 	})
 }
 

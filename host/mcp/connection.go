@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // connection is a connection over which requests have come. The host is told when it ends. A connection of a stateful
 // revision over HTTP ends with its session, any other with the server.
 type connection struct {
-	session host.Session
+	session caller.Session
 	user    string // user of the token that began it; "" without a token
 
 	begun    int  // HTTP requests so far
@@ -60,7 +60,7 @@ func (s *connections) follow(req sdk.Request) {
 	extra := req.GetExtra()
 	of := s.sessionOf(client, extra, "")
 	if of.Name == "" { // one of many clients that have no connection of their own
-		of = host.Session{Connection: of.Connection}
+		of = caller.Session{Connection: of.Connection}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *connections) follow(req sdk.Request) {
 
 // usedBy returns the tools that a caller has used most. They stay the same while its connection lasts, so that what it
 // was sent first can be cached. Other connections do not wait while they are looked up.
-func (s *connections) usedBy(caller host.Principal, ask func(caller string) []string) []string {
+func (s *connections) usedBy(caller caller.Principal, ask func(caller string) []string) []string {
 	used := sync.OnceValue(func() []string { return ask(caller.Name) })
 	s.mu.Lock()
 	if c := s.connections[caller.Session.Connection]; c != nil && c.used[caller.Name] != nil {
@@ -164,21 +164,21 @@ func (s *connections) lose(c *connection, begun int) {
 	isLost := s.connections[c.session.Connection] == c && c.begun == begun
 	s.mu.Unlock()
 	if isLost {
-		s.host.EndConnection(host.Session{Connection: c.session.Connection})
+		s.host.EndConnection(caller.Session{Connection: c.session.Connection})
 	}
 }
 
 // sessionOf returns the session of the requests of a client. Over stdio, and in revisions with sessions, the
 // connection is the session; in stateless revisions the request names it. Without a name, requests cannot be related
 // to each other.
-func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExtra, named string) host.Session {
+func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExtra, named string) caller.Session {
 	if extra == nil || extra.Header == nil {
 		if s.named != "" {
-			return host.Session{Name: s.named, Connection: s.id}
+			return caller.Session{Name: s.named, Connection: s.id}
 		}
-		return host.Session{Name: s.id, Connection: s.id, Temporary: true}
+		return caller.Session{Name: s.id, Connection: s.id, Temporary: true}
 	}
-	of := host.Session{Owner: "token:none", Connection: s.id, Temporary: true}
+	of := caller.Session{Owner: "token:none", Connection: s.id, Temporary: true}
 	shared := ""
 	if token := extra.TokenInfo; token != nil {
 		of.Owner = "token:" + token.UserID
@@ -192,7 +192,7 @@ func (s *connections) sessionOf(client *sdk.ServerSession, extra *sdk.RequestExt
 		of.Name = nameHash("meta", named)
 	}
 	if shared != "" {
-		return host.Session{Name: shared, Connection: of.Connection}
+		return caller.Session{Name: shared, Connection: of.Connection}
 	}
 	return of
 }
@@ -215,7 +215,7 @@ type sentDocs struct {
 }
 
 // count counts a call of a session.
-func (s *sentDocs) count(of host.Session) {
+func (s *sentDocs) count(of caller.Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.calls)+len(s.sent) >= maxSent {
@@ -227,7 +227,7 @@ func (s *sentDocs) count(of host.Session) {
 
 // has reports whether a session was sent a text within its last calls. If not, and if sends is set, it notes that the
 // text is sent now. It returns false for calls that cannot be related to each other.
-func (s *sentDocs) has(of host.Session, text string, sends bool) bool {
+func (s *sentDocs) has(of caller.Session, text string, sends bool) bool {
 	session, both := nameHash(of.Key(), of.Connection), nameHash(of.Key(), of.Connection, text)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,6 +15,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/session"
@@ -23,11 +25,11 @@ import (
 // pages is the plugin of the tests with pages that are open: it hears which connections end.
 type pages struct {
 	*fake
-	sessions chan host.Session // of the calls of add
+	sessions chan caller.Session // of the calls of add
 	ended    chan string
 }
 
-func (p *pages) EndSession(context.Context, host.Session) error { return nil }
+func (p *pages) EndSession(context.Context, caller.Session) error { return nil }
 
 func (p *pages) EndConnection(id string) { p.ended <- id }
 
@@ -37,8 +39,8 @@ func newPages(t *testing.T, configure func(*mcp.Config)) (*fixture, *pages) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pages{fake: shop, sessions: make(chan host.Session, 100), ended: make(chan string, 100)}
-	shop.handlers["add"] = func(_ context.Context, r *host.Request) (*host.Result, error) {
+	p := &pages{fake: shop, sessions: make(chan caller.Session, 100), ended: make(chan string, 100)}
+	shop.handlers["add"] = func(_ context.Context, r *host.Request) (*job.Result, error) {
 		p.sessions <- r.Session
 		return jsonData(`{"id":1}`)
 	}
@@ -63,7 +65,7 @@ func newPages(t *testing.T, configure func(*mcp.Config)) (*fixture, *pages) {
 }
 
 // opens makes a call over a connection and returns its session.
-func (p *pages) opens(t *testing.T, s *sdk.ClientSession) host.Session {
+func (p *pages) opens(t *testing.T, s *sdk.ClientSession) caller.Session {
 	t.Helper()
 	if r, text := call(t, s, "call_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`); r.IsError {
 		t.Fatal(text)
@@ -72,7 +74,7 @@ func (p *pages) opens(t *testing.T, s *sdk.ClientSession) host.Session {
 }
 
 // expectEnd waits until the host is told that a connection has ended, and none before it.
-func (p *pages) expectEnd(t *testing.T, of host.Session) {
+func (p *pages) expectEnd(t *testing.T, of caller.Session) {
 	t.Helper()
 	select {
 	case id := <-p.ended:

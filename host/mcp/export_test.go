@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp/frame"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -53,7 +54,7 @@ func (s *Server) Extend(mode string) (*Extension, error) {
 }
 
 // Next renders a step as clients get it, or returns "" if it is omitted.
-func (s *Server) Next(step host.Step) (string, error) {
+func (s *Server) Next(step step.Step) (string, error) {
 	m, err := s.modeServer(s.cfg.Mode)
 	if err != nil {
 		return "", err

@@ -21,9 +21,12 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/approve"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // serveVariable makes the test binary a server of a mode on stdio, and with httpVariable over HTTP, with a policy that
@@ -113,7 +116,7 @@ const shop = `{
   ]
 }`
 
-type handler func(context.Context, *host.Request) (*host.Result, error)
+type handler func(context.Context, *host.Request) (*job.Result, error)
 
 // fake is a provider made of a manifest and functions.
 type fake struct {
@@ -132,11 +135,11 @@ func newFake(text string) (*fake, error) {
 	}
 	f := &fake{manifest: m, ended: make(chan string, 100)}
 	f.handlers = map[string]handler{
-		"add": func(context.Context, *host.Request) (*host.Result, error) { return jsonData(`{"id":1}`) },
-		"text": func(context.Context, *host.Request) (*host.Result, error) {
+		"add": func(context.Context, *host.Request) (*job.Result, error) { return jsonData(`{"id":1}`) },
+		"text": func(context.Context, *host.Request) (*job.Result, error) {
 			return jsonData(`"one\n\u001b[31mtwo\u202e"`)
 		},
-		"picture": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		"picture": func(_ context.Context, r *host.Request) (*job.Result, error) {
 			var p struct {
 				Bytes int
 				Kind  string
@@ -147,32 +150,32 @@ func newFake(text string) (*fake, error) {
 			raw, _ := json.Marshal(append([]byte(head), make([]byte, p.Bytes)...))
 			return jsonData(`{"data":` + string(raw) + `,"width":3}`)
 		},
-		"large": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		"large": func(_ context.Context, r *host.Request) (*job.Result, error) {
 			var p struct{ Bytes int }
 			_ = json.Unmarshal(r.Params, &p)
 			return jsonData(`{"text":"` + strings.Repeat("x", p.Bytes) + `"}`)
 		},
-		"order.slow": func(ctx context.Context, r *host.Request) (*host.Result, error) {
+		"order.slow": func(ctx context.Context, r *host.Request) (*job.Result, error) {
 			r.Progress(1, 2, "waiting")
 			<-ctx.Done()
 			f.ended <- r.Tool
 			return nil, ctx.Err()
 		},
-		"order.steps": func(_ context.Context, r *host.Request) (*host.Result, error) {
+		"order.steps": func(_ context.Context, r *host.Request) (*job.Result, error) {
 			r.Progress(1, 3, "one\x1b[2J")
 			r.Progress(0.5, 3, "back")
 			r.Progress(3, 3, "done")
 			return jsonData(`{}`)
 		},
-		"order.nested": func(ctx context.Context, r *host.Request) (*host.Result, error) {
-			return r.Ask(ctx, host.AskTool, json.RawMessage(`{"tool":"shop.order.cancel","params":{"id":7}}`))
+		"order.nested": func(ctx context.Context, r *host.Request) (*job.Result, error) {
+			return r.Ask(ctx, job.AskTool, json.RawMessage(`{"tool":"shop.order.cancel","params":{"id":7}}`))
 		},
 	}
 	return f, nil
 }
 
-func jsonData(text string) (*host.Result, error) {
-	return &host.Result{Data: json.RawMessage(text)}, nil
+func jsonData(text string) (*job.Result, error) {
+	return &job.Result{Data: json.RawMessage(text)}, nil
 }
 
 func (f *fake) Info() host.Info {
@@ -186,7 +189,7 @@ func (f *fake) Manifest() (*manifest.Manifest, error) { return f.manifest, nil }
 func (f *fake) Tool(name string) (*manifest.Tool, error) { return f.manifest.Tool(name), nil }
 
 func (f *fake) Segment() ([]byte, error) {
-	return host.ManifestSegment(f.manifest), nil
+	return segment.Of(f.manifest), nil
 }
 
 func (f *fake) Groups() ([]host.GroupLine, error) { return host.GroupsOf(f.manifest), nil }
@@ -197,14 +200,14 @@ func (f *fake) Names() ([]string, error) { return host.NamesOf(f.manifest), nil 
 
 func (f *fake) Features() host.Features { return host.Features{} }
 
-func (f *fake) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (f *fake) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, r.Caller+" "+r.Tool)
 	f.mu.Unlock()
 	if h := f.handlers[r.Tool]; h != nil {
 		return h(ctx, r)
 	}
-	return &host.Result{Data: r.Params}, nil
+	return &job.Result{Data: r.Params}, nil
 }
 
 // callLog returns which caller has run which tools so far.
@@ -495,7 +498,7 @@ type failure struct {
 	Next     []json.RawMessage
 	Details  []host.Detail
 
-	DidYouMean []host.NearName `json:"did_you_mean"`
+	DidYouMean []spelling.Near `json:"did_you_mean"`
 }
 
 func fails(t testing.TB, s *sdk.ClientSession, name, arguments, code string) failure {

@@ -82,7 +82,7 @@ type Access struct {
 	Status int           `json:"status"`
 	Bytes  int64         `json:"bytes"` // bytes of the response
 	Took   time.Duration `json:"took_ns"`
-	Parent string        `json:"-"` // as in [host.TraceContext]
+	Parent string        `json:"-"` // as in caller.Trace
 }
 
 // HealthPath is the path at which [Server.HTTP] reports its health, without a token.

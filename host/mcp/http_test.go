@@ -22,6 +22,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/mcp/access"
 )
@@ -643,13 +644,13 @@ func TestRefusedTokens(t *testing.T) {
 func TestNoCallAfterShutdown(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	closing, release := make(chan struct{}), make(chan struct{})
-	f.shop.handlers["order.slow"] = func(ctx context.Context, _ *host.Request) (*host.Result, error) {
+	f.shop.handlers["order.slow"] = func(ctx context.Context, _ *host.Request) (*job.Result, error) {
 		<-ctx.Done()
 		close(closing)
 		<-release
 		return nil, ctx.Err()
 	}
-	f.shop.handlers["echo"] = func(context.Context, *host.Request) (*host.Result, error) {
+	f.shop.handlers["echo"] = func(context.Context, *host.Request) (*job.Result, error) {
 		t.Error("a call began")
 		return jsonData(`{}`)
 	}
@@ -686,7 +687,7 @@ func TestNoCallAfterShutdown(t *testing.T) {
 func TestDrain(t *testing.T) {
 	f := newFixture(t, mcp.Minimal, trustNetwork)
 	begun, release := make(chan struct{}), make(chan struct{})
-	f.shop.handlers["order.slow"] = func(context.Context, *host.Request) (*host.Result, error) {
+	f.shop.handlers["order.slow"] = func(context.Context, *host.Request) (*job.Result, error) {
 		close(begun)
 		<-release
 		return jsonData(`"finished"`)

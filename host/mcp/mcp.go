@@ -27,6 +27,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/host/protect"
@@ -84,7 +86,7 @@ type Config struct {
 	Private []string
 	// Options completes the options of a call, for example from a configuration file. Nil means that they stay as they
 	// are.
-	Options func(host.Options) host.Options
+	Options func(job.Options) job.Options
 }
 
 // Server serves MCP clients. It is safe for concurrent use.
@@ -137,7 +139,7 @@ type modeServer struct {
 // exist.
 func New(cfg Config) (*Server, error) {
 	if cfg.Options == nil {
-		cfg.Options = func(o host.Options) host.Options { return o }
+		cfg.Options = func(o job.Options) job.Options { return o }
 	}
 	closing, closeWith := context.WithCancelCause(context.Background())
 	s := &Server{
@@ -241,7 +243,7 @@ func (m *modeServer) handle(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.CallToolRequest:
 			growStack(false)
 			parent, state := frame.TraceContext(r)
-			ctx = host.WithTraceContext(ctx, host.TraceContext{Parent: parent, State: state})
+			ctx = caller.WithTrace(ctx, caller.Trace{Parent: parent, State: state})
 			m.of.sent.count(callerOf(m.of, r).Session)
 			var err error
 			if ctx, err = m.route(ctx, r); err != nil {
@@ -338,9 +340,9 @@ func (s *Server) SessionCount() (n int) {
 const SessionKey = "parley/session"
 
 // callerOf identifies the client of a request and its session.
-func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) host.Principal {
+func callerOf[P sdk.Params](s *Server, r *sdk.ServerRequest[P]) caller.Principal {
 	named, _ := r.Params.GetMeta()[SessionKey].(string)
-	p := host.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Origin: originOf(r.Extra),
+	p := caller.Principal{Name: "mcp:" + clientName(r.ClientInfo()), Origin: originOf(r.Extra),
 		Session: s.connections.sessionOf(r.Session, r.Extra, named)}
 	switch {
 	case p.Origin.Token != "":
@@ -387,15 +389,15 @@ func rootsOf(client *sdk.ServerSession, stateless bool) (folders []string, liste
 	return folders, true
 }
 
-// The transports of [host.Origin].
+// The transports of [caller.Origin].
 const transportStdio, transportHTTP = "stdio", "http"
 
 // originOf returns how a request came.
-func originOf(extra *sdk.RequestExtra) host.Origin {
+func originOf(extra *sdk.RequestExtra) caller.Origin {
 	if extra == nil || extra.Header == nil {
-		return host.Origin{Transport: transportStdio}
+		return caller.Origin{Transport: transportStdio}
 	}
-	o := host.Origin{Transport: transportHTTP, Peer: extra.Header.Get(peerHeader)}
+	o := caller.Origin{Transport: transportHTTP, Peer: extra.Header.Get(peerHeader)}
 	if extra.TokenInfo != nil {
 		o.Token, _ = extra.TokenInfo.Extra[boundName].(string)
 	}

@@ -19,8 +19,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/mcp/envelope"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -588,19 +590,19 @@ func TestContentBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.handlers["all"] = func(context.Context, *host.Request) (*host.Result, error) {
-		return &host.Result{Data: json.RawMessage(`{"n":6}`), Content: []host.Content{
-			{Type: host.ContentText, Text: "a\u202eb"},
-			{Type: host.ContentImage, Data: "aW1n", MIME: "image/png"},
-			{Type: host.ContentAudio, Data: "c25k", MIME: "audio/wav"},
-			{Type: host.ContentResource, URI: "file:///a.txt", Text: "inside", MIME: "text/plain"},
-			{Type: host.ContentResource, URI: "file:///b.bin", Data: "Ymlu"},
-			{Type: host.ContentLink, URI: "https://example.com/", Text: "Example"},
+	f.handlers["all"] = func(context.Context, *host.Request) (*job.Result, error) {
+		return &job.Result{Data: json.RawMessage(`{"n":6}`), Content: []job.Content{
+			{Type: job.ContentText, Text: "a\u202eb"},
+			{Type: job.ContentImage, Data: "aW1n", MIME: "image/png"},
+			{Type: job.ContentAudio, Data: "c25k", MIME: "audio/wav"},
+			{Type: job.ContentResource, URI: "file:///a.txt", Text: "inside", MIME: "text/plain"},
+			{Type: job.ContentResource, URI: "file:///b.bin", Data: "Ymlu"},
+			{Type: job.ContentLink, URI: "https://example.com/", Text: "Example"},
 		}}, nil
 	}
-	f.handlers["one"] = func(context.Context, *host.Request) (*host.Result, error) {
-		alone := []host.Content{{Type: host.ContentText, Text: "alone"}}
-		return &host.Result{Data: json.RawMessage("null"), Content: alone}, nil
+	f.handlers["one"] = func(context.Context, *host.Request) (*job.Result, error) {
+		alone := []job.Content{{Type: job.ContentText, Text: "alone"}}
+		return &job.Result{Data: json.RawMessage("null"), Content: alone}, nil
 	}
 	want := []string{
 		`{"type":"text","text":"{\"n\":6}"}`, "{\"type\":\"text\",\"text\":\"a\u202eb\"}",
@@ -1013,28 +1015,28 @@ func TestSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tea := host.CallStep("shop.add", json.RawMessage(`{"title": "tea"}`))
+	tea := step.Call("shop.add", json.RawMessage(`{"title": "tea"}`))
 	slow := tea
 	slow.Options.Timeout = time.Minute
-	unfinished := host.Step{Op: host.OpCall, Tool: "shop.add", Choose: []string{"title"}}
+	unfinished := step.Step{Op: step.OpCall, Tool: "shop.add", Choose: []string{"title"}}
 	for _, c := range []struct {
-		step host.Step
+		step step.Step
 		want string
 	}{
 		{tea, `{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`},
-		{tea.At(host.Place{Browser: "b", Target: "a b"}), `{"tool":"call_tool","arguments":{"name":"shop.add",` +
+		{tea.At(step.Place{Browser: "b", Target: "a b"}), `{"tool":"call_tool","arguments":{"name":"shop.add",` +
 			`"arguments":{"title":"tea"},"options":{"browser":"b","target":"a b"}}}`},
 		{slow,
 			`{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"},"options":{"timeout":"1m0s"}}}`},
 		{unfinished, `{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
-		{host.DescribeStep("shop.add", 3), `{"tool":"describe_tool","arguments":{"name":"shop.add","tier":3}}`},
-		{host.SearchStep("sell tea"), `{"tool":"search_tools","arguments":{"query":"sell tea"}}`},
-		{host.ListStep("shop.order"), `{"tool":"search_tools","arguments":{"query":"shop order"}}`},
-		{host.ListStep(""), ""},
-		{host.Step{Op: host.OpListen, Tool: "shop", Query: "order.*"},
+		{step.Describe("shop.add", 3), `{"tool":"describe_tool","arguments":{"name":"shop.add","tier":3}}`},
+		{step.Search("sell tea"), `{"tool":"search_tools","arguments":{"query":"sell tea"}}`},
+		{step.List("shop.order"), `{"tool":"search_tools","arguments":{"query":"shop order"}}`},
+		{step.List(""), ""},
+		{step.Step{Op: step.OpListen, Tool: "shop", Query: "order.*"},
 			`{"tool":"call_tool","arguments":{"name":"shop.events","arguments":{"match":["order.*"]}}}`},
-		{host.OperatorStep(host.OpPolicyGrant, "shop", "clock"), ""},
-		{host.OperatorStep(host.OpDoctor), ""},
+		{step.Operator(step.OpPolicyGrant, "shop", "clock"), ""},
+		{step.Operator(step.OpDoctor), ""},
 	} {
 		if got, err := s.Next(c.step); err != nil || got != c.want {
 			t.Errorf("%s\n got %s, %v\nwant %s", c.step, got, err, c.want)
@@ -1043,7 +1045,7 @@ func TestSteps(t *testing.T) {
 	if s, err = newServer(mcp.Progressive, hostcall.Config{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	planned := host.PlanStep("shop.add", nil).At(host.Place{Target: "T"})
+	planned := step.Plan("shop.add", nil).At(step.Place{Target: "T"})
 	want := `{"tool":"plan_call","arguments":{"name":"shop.add","options":{"target":"T"}}}`
 	if got, err := s.Next(planned); err != nil || got != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)

@@ -10,6 +10,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp"
 )
 
@@ -35,13 +37,13 @@ func TestPrivatePaths(t *testing.T) {
 			}
 		}
 		for _, o := range host.Outcomes() {
-			f.shop.handlers["echo"] = func(context.Context, *host.Request) (*host.Result, error) {
+			f.shop.handlers["echo"] = func(context.Context, *host.Request) (*job.Result, error) {
 				if o.Code == host.OK {
-					return &host.Result{Data: json.RawMessage(`{}`), Warnings: []string{"cannot write " + path}}, nil
+					return &job.Result{Data: json.RawMessage(`{}`), Warnings: []string{"cannot write " + path}}, nil
 				}
 				return nil, &host.Error{Code: o.Code, Message: "mkdir " + path + ": not a folder",
 					Details:  []host.Detail{{Parameter: "/a", Expected: path}},
-					Denied:   []host.Denial{{Right: "fs:ro:" + path + "=/data", Why: path}},
+					Denied:   []grant.Denial{{Right: "fs:ro:" + path + "=/data", Why: path}},
 					Protocol: &host.ProtocolError{Message: path}, Effects: []string{"fs:write:" + path},
 					Cause: errors.New(path)}
 			}

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -81,7 +82,7 @@ func (w *renderer) readError(uri string, e *host.Error) error {
 }
 
 // docsDocument returns the document of a path below parley://docs/: PLUGIN, PLUGIN/GROUP or PLUGIN/TOOL?tier=N.
-func (m *modeServer) docsDocument(ctx context.Context, c host.Principal, path string) (json.RawMessage, error) {
+func (m *modeServer) docsDocument(ctx context.Context, c caller.Principal, path string) (json.RawMessage, error) {
 	path, query, _ := strings.Cut(path, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {

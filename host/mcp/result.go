@@ -13,8 +13,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -35,7 +37,7 @@ func (w *renderer) failure(a *host.Answer) failure {
 	}
 	calls := w.offered(next)
 	if a.Err.Code == host.Denied && len(calls) == 0 && a.Tool != "" && a.Err.Approval == "" {
-		calls = w.steps([]host.Step{host.DescribeStep(a.Tool, 0)}) // what the tool takes and needs
+		calls = w.steps([]step.Step{step.Describe(a.Tool, 0)}) // what the tool takes and needs
 	}
 	f := failure{ErrorObject: a.Err.Object(), Warnings: a.Warnings, Next: calls, CallID: a.CallID}
 	if a.Err.Docs != nil {
@@ -45,8 +47,8 @@ func (w *renderer) failure(a *host.Answer) failure {
 }
 
 // offered renders the steps that may be offered.
-func (w *renderer) offered(steps []host.Step) []nextCall {
-	var hold []host.Step
+func (w *renderer) offered(steps []step.Step) []nextCall {
+	var hold []step.Step
 	for _, s := range host.BoundedSteps(steps) {
 		if s, ok := advice.Holds(w.host.Names(), s); ok {
 			hold = append(hold, s)
@@ -147,7 +149,7 @@ func docsSizeInCall(d *host.Docs, inError bool) int {
 }
 
 // contentBlock maps a block of a result to MCP's.
-func contentBlock(c host.Content) sdk.Content {
+func contentBlock(c job.Content) sdk.Content {
 	raw, err := base64.StdEncoding.DecodeString(c.Data)
 	if err != nil {
 		return textContent(fmt.Sprintf("(%s of type %s: its data is not valid base64)", c.Type, c.MIME))
@@ -159,19 +161,19 @@ func contentBlock(c host.Content) sdk.Content {
 }
 
 // decodedBlock is contentBlock for a block whose data is decoded. A resource without data is a text.
-func decodedBlock(c host.Content, raw []byte) sdk.Content {
+func decodedBlock(c job.Content, raw []byte) sdk.Content {
 	switch c.Type {
-	case host.ContentImage:
+	case job.ContentImage:
 		return &sdk.ImageContent{Data: raw, MIMEType: c.MIME}
-	case host.ContentAudio:
+	case job.ContentAudio:
 		return &sdk.AudioContent{Data: raw, MIMEType: c.MIME}
-	case host.ContentResource:
+	case job.ContentResource:
 		resource := &sdk.ResourceContents{URI: c.URI, MIMEType: c.MIME, Blob: raw}
 		if raw == nil {
 			resource.Text = c.Text
 		}
 		return &sdk.EmbeddedResource{Resource: resource}
-	case host.ContentLink:
+	case job.ContentLink:
 		return &sdk.ResourceLink{URI: c.URI, Name: cmp.Or(c.Text, c.URI), MIMEType: c.MIME}
 	}
 	return textContent(c.Text)
@@ -196,12 +198,12 @@ func binaryContent(a *host.Answer, data json.RawMessage) (content sdk.Content, r
 	if !ok || err != nil {
 		return nil, nil, false
 	}
-	c := host.Content{Type: host.ContentResource, MIME: session.MediaType(raw, declared), URI: resultURI + a.CallID}
+	c := job.Content{Type: job.ContentResource, MIME: session.MediaType(raw, declared), URI: resultURI + a.CallID}
 	switch {
 	case strings.HasPrefix(c.MIME, "image/"):
-		c.Type = host.ContentImage
+		c.Type = job.ContentImage
 	case strings.HasPrefix(c.MIME, "audio/"):
-		c.Type = host.ContentAudio
+		c.Type = job.ContentAudio
 	}
 	return decodedBlock(c, raw), withoutMember(data, encoded), true
 }
@@ -266,7 +268,7 @@ func (w *renderer) foundText(found *search.Answer, next []nextCall) string {
 }
 
 // reasonText says why a tool was found, and what speaks against it.
-func reasonText(r *host.SearchResult) string {
+func reasonText(r *search.Result) string {
 	words := []string{manifest.CleanLine(r.Why), r.Confidence}
 	if r.Effect != "" && r.Effect != manifest.EffectRead {
 		words = append(words, r.Effect)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp"
 )
 
@@ -43,8 +44,8 @@ func TestRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.handlers = map[string]handler{"send": func(_ context.Context, r *host.Request) (*host.Result, error) {
-		return &host.Result{Data: r.Params}, nil
+	f.handlers = map[string]handler{"send": func(_ context.Context, r *host.Request) (*job.Result, error) {
+		return &job.Result{Data: r.Params}, nil
 	}}
 	s, err := newServer(mcp.Minimal, hostcall.Config{Policy: policy(func(host.Ask) (host.Decision, error) {
 		return host.Decision{Verdict: host.Allow, Files: files}, nil

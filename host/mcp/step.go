@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -26,7 +27,7 @@ type renderer struct {
 }
 
 // steps renders steps as calls. Those that a client cannot take, such as an operator's, are left out.
-func (w *renderer) steps(steps []host.Step) []nextCall {
+func (w *renderer) steps(steps []step.Step) []nextCall {
 	calls, seen := []nextCall{}, map[string]bool{}
 	for _, s := range steps {
 		call, ok := w.step(s)
@@ -39,28 +40,28 @@ func (w *renderer) steps(steps []host.Step) []nextCall {
 }
 
 // step renders one step. It reports false for one that a client cannot take.
-func (w *renderer) step(s host.Step) (nextCall, bool) {
-	if s.Op == host.OpListen {
+func (w *renderer) step(s step.Step) (nextCall, bool) {
+	if s.Op == step.OpListen {
 		raw, _ := manifest.Marshal(map[string][]string{"match": {s.Query}})
-		s = host.CallStep(s.Tool+".events", raw)
+		s = step.Call(s.Tool+".events", raw)
 	}
 	if w.mode == Code {
 		return w.codeStep(s)
 	}
 	switch s.Op {
-	case host.OpSearch:
+	case step.OpSearch:
 		return searchStep(s.Query, 0), true
-	case host.OpList:
+	case step.OpList:
 		return searchStep(strings.ReplaceAll(s.Tool, ".", " "), 0), s.Tool != ""
-	case host.OpDescribe:
+	case step.OpDescribe:
 		return describeStep(s.Tool, s.Options.Tier), true
-	case host.OpPlan:
+	case step.OpPlan:
 		if w.mode == Minimal { // this mode does not list plan_call; the description names the sources
 			return describeStep(s.Tool, 0), true
 		}
-		options := optionsOf(host.StepOptions{Place: s.Options.Place})
+		options := optionsOf(step.Options{Place: s.Options.Place})
 		return nextCall{planCall, metaArguments{Name: s.Tool, Arguments: s.Params, Options: options}, s.Choose}, true
-	case host.OpCall:
+	case step.OpCall:
 		if w.mustChoose(s) {
 			return describeStep(s.Tool, 0), true
 		}
@@ -70,7 +71,7 @@ func (w *renderer) step(s host.Step) (nextCall, bool) {
 }
 
 // mustChoose reports whether a value that its tool requires is missing in a step.
-func (w *renderer) mustChoose(s host.Step) bool {
+func (w *renderer) mustChoose(s step.Step) bool {
 	if len(s.Choose) == 0 {
 		return false
 	}
@@ -101,12 +102,12 @@ func describeStep(name string, tier int) nextCall {
 	return nextCall{Tool: "describe_tool", Arguments: metaArguments{Name: name, Tier: tier}}
 }
 
-func callStep(s host.Step) nextCall {
+func callStep(s step.Step) nextCall {
 	return nextCall{callTool, metaArguments{Name: s.Tool, Arguments: paramsOf(s), Options: optionsOf(s.Options)}, s.Choose}
 }
 
 // paramsOf returns the parameters of the call of a step.
-func paramsOf(s host.Step) json.RawMessage {
+func paramsOf(s step.Step) json.RawMessage {
 	if len(s.Params) == 0 {
 		return json.RawMessage("{}")
 	}
@@ -128,7 +129,7 @@ type callOptions struct {
 }
 
 // optionsOf returns the options of a step that a client can give, nil if there are none.
-func optionsOf(o host.StepOptions) *callOptions {
+func optionsOf(o step.Options) *callOptions {
 	c := callOptions{Browser: o.Browser, DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, SendAnyway: o.SendAnyway,
 		Target: o.Target, Context: o.Context, Wait: o.Wait}
 	if o.Timeout > 0 {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -130,7 +131,7 @@ func (m *modeServer) addMetaTools() {
 func (m *modeServer) runMeta(ctx context.Context, tool metaTool, r *sdk.CallToolRequest) (
 	result *sdk.CallToolResult, warnings []string, err error) {
 	if c, ok := ctx.Value(calledByNameKey{}).(host.Call); ok {
-		result, err = m.run(ctx, r, c, host.Options{})
+		result, err = m.run(ctx, r, c, job.Options{})
 		return result, nil, err
 	}
 	params, warnings, invalid := advice.CheckValues(tool.name, m.names.Metas[tool.name], r.Params.Arguments)

@@ -193,6 +193,24 @@ func digestOf(content []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// IsRemote reports whether a word names a plugin in a registry or on a server: oci://, https:// or http://.
+func IsRemote(word string) bool {
+	schemes := []string{Scheme, "https://", "http://"}
+	return slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(word, scheme) })
+}
+
+// Fetch fetches a remote plugin.
+func (c *Client) Fetch(ctx context.Context, from string) (*Fetched, error) {
+	if !strings.HasPrefix(from, Scheme) {
+		return c.Get(ctx, from)
+	}
+	ref, err := ParseReference(from)
+	if err != nil {
+		return nil, err
+	}
+	return c.Pull(ctx, ref)
+}
+
 // Pull fetches a plugin and its signature: from an artifact with one wasm file, or an image whose only layer has
 // plugin.wasm. A download that was interrupted goes on where it ended. The error is not_found, integrity for content
 // with another digest, invalid_plugin for an artifact that is not a plugin, limit_exceeded for one that is too large,

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -47,19 +49,19 @@ type Local struct {
 
 // Parse parses call options in JSON, the same form in MCP and in calls between plugins. Empty input means no
 // options. The error is invalid_args; for an unknown option it names the known ones.
-func Parse(raw json.RawMessage) (host.Options, error) {
+func Parse(raw json.RawMessage) (job.Options, error) {
 	options, _, err := parse(raw, false)
 	return options, err
 }
 
 // ParseLocal is [Parse] for a front end whose caller may also give [Local].
-func ParseLocal(raw json.RawMessage) (host.Options, Local, error) {
+func ParseLocal(raw json.RawMessage) (job.Options, Local, error) {
 	return parse(raw, true)
 }
 
-func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
+func parse(raw json.RawMessage, isLocal bool) (job.Options, Local, error) {
 	var o struct {
-		host.Place
+		step.Place
 		Timeout    string `json:"timeout"`
 		MaxBytes   *int   `json:"max_bytes"`
 		DryRun     bool   `json:"dry_run"`
@@ -73,13 +75,13 @@ func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 	}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		if err := checkAll(raw, isLocal); err != nil {
-			return host.Options{}, Local{}, err
+			return job.Options{}, Local{}, err
 		}
 		if err := json.Unmarshal(raw, &o); err != nil {
-			return host.Options{}, Local{}, host.Errorf(host.InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
+			return job.Options{}, Local{}, host.Errorf(host.InvalidArgs, "options: %s", manifest.CleanLine(err.Error()))
 		}
 	}
-	options := host.Options{
+	options := job.Options{
 		Place: o.Place, DryRun: o.DryRun, SendAnyway: o.SendAnyway, OnDialog: o.OnDialog, JQ: o.JQ, Wait: o.Wait,
 	}
 	if o.MaxBytes != nil {
@@ -88,7 +90,7 @@ func parse(raw json.RawMessage, isLocal bool) (host.Options, Local, error) {
 	if o.Timeout != "" {
 		var err error
 		if options.Timeout, err = time.ParseDuration(o.Timeout); err != nil {
-			return host.Options{}, Local{},
+			return job.Options{}, Local{},
 				host.Errorf(host.InvalidArgs, "options: timeout: %q is not a duration such as 10s", manifest.CleanValue(o.Timeout))
 		}
 	}
@@ -138,7 +140,7 @@ func checkAll(raw json.RawMessage, isLocal bool) error {
 		e := host.Errorf(host.InvalidArgs, "options: unknown option %s; expected %s", host.Printable(name),
 			strings.Join(known, ", "))
 		for _, n := range spelling.Nearest(name, known, 3) {
-			e.DidYouMean = append(e.DidYouMean, host.NearName{Name: n.Name, Distance: distance(name, n.Name)})
+			e.DidYouMean = append(e.DidYouMean, spelling.Near{Name: n.Name, Distance: distance(name, n.Name)})
 		}
 		return e
 	}
@@ -210,7 +212,7 @@ func IsPromptText(onDialog any) bool {
 }
 
 // Check returns an invalid_args error if an option has an invalid value.
-func Check(o host.Options) error {
+func Check(o job.Options) error {
 	switch {
 	case o.Timeout < 0:
 		return host.Errorf(host.InvalidArgs, "timeout: %s is negative", o.Timeout)

@@ -7,25 +7,27 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/step"
 )
 
 func TestParseOptions(t *testing.T) {
 	for _, c := range []struct {
 		in   string
-		want host.Options
+		want job.Options
 	}{
-		{``, host.Options{}},
-		{`{}`, host.Options{}},
+		{``, job.Options{}},
+		{`{}`, job.Options{}},
 		{`{"timeout":"10s","max_bytes":100,"browser":"b","target":"t","dry_run":true,"send_anyway":true,"on_dialog":"accept"}`,
-			host.Options{Timeout: 10 * time.Second, MaxBytes: 100, Place: host.Place{Browser: "b", Target: "t"},
+			job.Options{Timeout: 10 * time.Second, MaxBytes: 100, Place: step.Place{Browser: "b", Target: "t"},
 				DryRun: true, SendAnyway: true,
 				OnDialog: "accept"}},
-		{`{"max_bytes":0}`, host.Options{Unlimited: true}},
-		{`{"max_bytes":null}`, host.Options{}},
-		{`{"jq":".a","wait":"idle"}`, host.Options{JQ: ".a", Wait: "idle"}},
-		{`{"on_dialog":"accept=Ada"}`, host.Options{OnDialog: "accept=Ada"}},
-		{`{"timeout":"1m30s","on_dialog":"fail"}`, host.Options{Timeout: 90 * time.Second, OnDialog: "fail"}},
+		{`{"max_bytes":0}`, job.Options{Unlimited: true}},
+		{`{"max_bytes":null}`, job.Options{}},
+		{`{"jq":".a","wait":"idle"}`, job.Options{JQ: ".a", Wait: "idle"}},
+		{`{"on_dialog":"accept=Ada"}`, job.Options{OnDialog: "accept=Ada"}},
+		{`{"timeout":"1m30s","on_dialog":"fail"}`, job.Options{Timeout: 90 * time.Second, OnDialog: "fail"}},
 	} {
 		if got, err := option.Parse(json.RawMessage(c.in)); err != nil || got != c.want {
 			t.Errorf("%s: got %+v, %v", c.in, got, err)
@@ -71,7 +73,7 @@ func TestLocalOptions(t *testing.T) {
 		}
 	}
 	options, local, err := option.ParseLocal(json.RawMessage(`{"session":"a-1","browser":"b"}`))
-	if err != nil || local.Session != "a-1" || options != (host.Options{Place: host.Place{Browser: "b"}}) {
+	if err != nil || local.Session != "a-1" || options != (job.Options{Place: step.Place{Browser: "b"}}) {
 		t.Errorf("got %+v, %+v, %v", options, local, err)
 	}
 	for in, says := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -80,8 +81,8 @@ func CheckURLs(params json.RawMessage, pointers []string) error {
 			e.Details = []host.Detail{{Parameter: pointer, Keyword: "format", Provided: fmt.Sprintf("string %q", printed),
 				Expected: "an absolute URL with a scheme"}}
 			if meant != "" {
-				e.Corrected, e.Details[0].Suggestion = json.RawMessage("{}"), host.TextSuggestion(meant)
-				e.Changes = []host.Change{{From: pointer, To: pointer, How: schema.Coerced}}
+				e.Corrected, e.Details[0].Suggestion = json.RawMessage("{}"), step.TextSuggestion(meant)
+				e.Changes = []schema.Change{{From: pointer, To: pointer, How: schema.Coerced}}
 			}
 			return meant, nil
 		})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -96,7 +97,7 @@ func (p *overlaid) Lines(group string) ([]host.Line, error) {
 
 func (p *overlaid) Segment() ([]byte, error) {
 	if p.segment != nil {
-		if stored := p.segment(); stored != nil && host.SegmentUsable(stored) == nil {
+		if stored := p.segment(); stored != nil && segment.Check(stored) == nil {
 			return stored, nil
 		}
 	}
@@ -113,20 +114,20 @@ func Segment(p host.Provider, o *Overlay) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var docs []host.SearchDoc
+	var docs []segment.Doc
 	if own := p.Features().SearchDocs; own != nil {
 		docs = own()
 	} else {
-		docs = host.SearchDocs(m)
+		docs = segment.DocsOf(m)
 	}
 	for i := range docs {
 		applyToSearch(o, &docs[i])
 	}
-	return host.BuildSegment(host.SearchPluginOf(m), docs), nil
+	return segment.Build(segment.PluginOf(m), docs), nil
 }
 
 // applyToSearch adds the edits of a tool to what search indexes of it.
-func applyToSearch(o *Overlay, d *host.SearchDoc) {
+func applyToSearch(o *Overlay, d *segment.Doc) {
 	for e := range o.of(d.Name) {
 		value := manifest.CleanLine(e.Value)
 		switch e.Field {
@@ -143,7 +144,7 @@ func applyToSearch(o *Overlay, d *host.SearchDoc) {
 		case Phrase:
 			d.Phrases = lists.Add(d.Phrases, value)
 		case ParamAlias:
-			d.Params = append(slices.Clip(d.Params), host.SearchParam{Name: value})
+			d.Params = append(slices.Clip(d.Params), segment.Param{Name: value})
 		}
 	}
 }

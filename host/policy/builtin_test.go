@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -78,7 +79,7 @@ func TestOnlyTimeoutAppliesToBuiltin(t *testing.T) {
 				continue
 			}
 			if key == "limits.timeout" {
-				if d.Limits != (host.Limits{Timeout: 7 * time.Second}) || found[0].Matches != 1 || found[0].NoEffect != "" ||
+				if d.Limits != (grant.Limits{Timeout: 7 * time.Second}) || found[0].Matches != 1 || found[0].NoEffect != "" ||
 					!slices.Equal(x.Limits, []string{"timeout 7s"}) || len(x.Notes) != 1 {
 					t.Errorf("%s in %s: %+v, %+v, %+v", key, file, d, found[0], x)
 				}

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/quota"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -20,14 +22,14 @@ const (
 	kindPlugin = "plugin"
 )
 
-// caller is an entry of [callers]. A nil list is not in the file.
-type caller struct {
+// callerEntry is an entry of [callers]. A nil list is not in the file.
+type callerEntry struct {
 	pattern string // as in the file
 	pos     position
 	lists   [4]*rules // by verb
 	// files are the folders whose files an MCP client may name in parameters; nil is not in the file.
 	files []string
-	quota host.Quota
+	quota grant.Quota
 }
 
 // verb is one of the lists of a caller.
@@ -56,7 +58,7 @@ type rule struct {
 }
 
 func (f *file) addCaller(all, t table, name string) {
-	c := &caller{pattern: name, pos: all.keyPos(name)}
+	c := &callerEntry{pattern: name, pos: all.keyPos(name)}
 	if !isCaller(name) {
 		t.doc.addProblem(c.pos, "%s is not a caller: expected cli, mcp:CLIENT, mcp-http:CLIENT or plugin:NAME, "+
 			"where \"*\" may end a name", quote(name))
@@ -168,7 +170,7 @@ var defaults = map[string][4][]string{
 type access struct {
 	verdict host.Verdict
 	reason  string
-	steps   []host.Step // what the operator can do, if one step helps
+	steps   []step.Step // what the operator can do, if one step helps
 }
 
 // accessOf decides whether a caller may call a tool. It uses only the caller, the tool and its effect.
@@ -201,8 +203,8 @@ func (s *state) accessOf(ask host.Ask) access {
 	if kind == kindPlugin && !ask.Trusted && a.verdict != host.Deny {
 		by, refused := s.grantFor(name, ask)
 		if refused != "" {
-			grant := host.OperatorStep(host.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
-			return access{host.Deny, refused, []host.Step{grant}}
+			grant := step.Operator(step.OpPolicyGrant, name, "tool:"+ask.Plugin+"."+ask.Tool)
+			return access{host.Deny, refused, []step.Step{grant}}
 		}
 		if a.verdict == host.Allow {
 			a.reason += "; " + by
@@ -287,7 +289,7 @@ func (s *state) exemption(caller, tool, effect string, required *rules) string {
 
 // isIn reports whether the list belongs to a file.
 func (l *rules) isIn(f *file) bool {
-	return f != nil && slices.ContainsFunc(f.callers, func(c *caller) bool { return slices.Contains(c.lists[:], l) })
+	return f != nil && slices.ContainsFunc(f.callers, func(c *callerEntry) bool { return slices.Contains(c.lists[:], l) })
 }
 
 // only returns the rules as the text of what alone is allowed.
@@ -301,7 +303,7 @@ func (l *rules) only() string {
 // rulesFor returns the list of the most specific entry that has one: an exact name before a pattern, a longer pattern
 // before a shorter one, policy.toml before grants.toml. With fallback, a list that no entry has is the default.
 func (s *state) rulesFor(name string, v verb, fallback bool) *rules {
-	list := mostSpecific(s, name, func(c *caller) (*rules, bool) { return c.lists[v], c.lists[v] != nil })
+	list := mostSpecific(s, name, func(c *callerEntry) (*rules, bool) { return c.lists[v], c.lists[v] != nil })
 	if list != nil || !fallback {
 		return list
 	}
@@ -316,7 +318,7 @@ func (s *state) rulesFor(name string, v verb, fallback bool) *rules {
 }
 
 // mostSpecific returns the value of the most specific entry for a caller that has one, or the zero value.
-func mostSpecific[T any](s *state, name string, say func(*caller) (T, bool)) (best T) {
+func mostSpecific[T any](s *state, name string, say func(*callerEntry) (T, bool)) (best T) {
 	bestLen := -1
 	for _, f := range s.files() {
 		for _, c := range f.callers {
@@ -351,13 +353,13 @@ func (s *state) filesOf(ask host.Ask) []string {
 		names = []string{kindHTTP + ":" + name, kindMCP + ":" + name}
 	}
 	return first(names, func(name string) ([]string, bool) {
-		files := mostSpecific(s, name, func(c *caller) ([]string, bool) { return c.files, c.files != nil })
+		files := mostSpecific(s, name, func(c *callerEntry) ([]string, bool) { return c.files, c.files != nil })
 		return files, files != nil
 	})
 }
 
 // specificity returns how specifically an entry matches a caller, -1 if it does not.
-func (c *caller) specificity(name string) int {
+func (c *callerEntry) specificity(name string) int {
 	prefix, wild := strings.CutSuffix(c.pattern, "*")
 	if !wild {
 		if strings.EqualFold(c.pattern, name) {

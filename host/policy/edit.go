@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy/operator"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 )
 
@@ -189,7 +190,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 			return edit, host.Errorf(host.ConfigError, "the grants of %s are set by hand at %s: change them there", plugin,
 				e.manual.grantsPos.location())
 		}
-		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithSteps(host.OperatorStep(host.OpPolicyExplain,
+		return edit, host.Errorf(host.NotFound, "%s has no grants", plugin).WithSteps(step.Operator(step.OpPolicyExplain,
 			plugin))
 	}
 	edit.To, edit.owners = cmp.Or(e.generated.digest, e.generated.signer), e.generated.owners
@@ -214,7 +215,7 @@ func (p *Policy) Revoke(plugin string, grants ...Grant) (Edit, error) {
 	}
 	if len(edit.Removed) == 0 {
 		return edit, host.Errorf(host.NotFound, "%s does not have that grant; it has %s", plugin,
-			strings.Join(texts(remaining), ", ")).WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
+			strings.Join(texts(remaining), ", ")).WithSteps(step.Operator(step.OpPolicyExplain, plugin))
 	}
 	return edit, edit.write(s, plugin, remaining)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/internal/durable/durabletest"
@@ -51,7 +52,7 @@ func TestGrantAndRevoke(t *testing.T) {
 	step("grant_more", e, err)
 	e, err = p.Grant("text", "RWQsigner", grants(t, "random")...)
 	step("grant_signer", e, err)
-	d := decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "x", Digest: digestA,
+	d := decide(t, p, host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "github", Tool: "x", Digest: digestA,
 		Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{}}})
 	if !d.Grant.Clock {
 		t.Error("the written grant has no effect")
@@ -250,7 +251,7 @@ func FuzzLoad(f *testing.F) {
 		for _, plugin := range parsed.plugins {
 			m := &manifest.Manifest{Capabilities: everything(false)}
 			p.Explain(host.Info{Name: plugin.name, Digest: digestA}, m, "x")
-			if _, err := p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "plugin:" + plugin.name},
+			if _, err := p.Decide(context.Background(), host.Ask{Principal: caller.Principal{Name: "plugin:" + plugin.name},
 				Plugin: plugin.name,
 				Digest: digestA, Capabilities: m.Capabilities}); err != nil {
 				t.Fatal(err)
@@ -278,7 +279,7 @@ func TestGrantOutOfReach(t *testing.T) {
 	text := "[plugin.github]\ndigest = \"" + digestA + "\"\ngrants = [\"fs:rw:" + config + "=/data\", \"fs:ro:" + base +
 		"/work=/work\"]\n"
 	must(t, os.WriteFile(filepath.Join(config, PolicyFile), []byte(text), 0o600))
-	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "x", Digest: digestA,
+	ask := host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "github", Tool: "x", Digest: digestA,
 		Capabilities: manifest.Capabilities{
 			FS: []manifest.FSCapability{{Path: "/data", Mode: "rw"}, {Path: "/work", Mode: "ro"}}}}
 	d := decide(t, p, ask)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -12,7 +13,7 @@ import (
 
 // evaluation is which of the rights that its manifest requests a plugin gets.
 type evaluation struct {
-	grant  host.Grant
+	grant  grant.Grant
 	rights []Right
 }
 
@@ -90,7 +91,7 @@ func (e entry) evaluate(caps manifest.Capabilities, digest string, shipped bool,
 func shippedGrants(caps manifest.Capabilities) []locatedGrant {
 	caps.FS = nil
 	var grants []locatedGrant
-	for _, a := range host.RequestedRights(caps) {
+	for _, a := range grant.Requested(caps) {
 		if g, err := ParseGrant(a.Right); err == nil {
 			grants = append(grants, locatedGrant{g, position{file: host.OwnerShipped}})
 		}
@@ -156,7 +157,7 @@ func (ev *evaluator) fs(asks []manifest.FSCapability) {
 			continue
 		}
 		if mode != "" {
-			ev.grant.FS = append(ev.grant.FS, host.FSGrant{Path: g.Path, Source: g.Source, Mode: mode})
+			ev.grant.FS = append(ev.grant.FS, grant.FS{Path: g.Path, Source: g.Source, Mode: mode})
 		}
 	}
 	for _, a := range asks {
@@ -228,9 +229,9 @@ func (ev *evaluator) http(a manifest.HTTPCapability) {
 
 // addHTTP keeps one grant per origin.
 func (ev *evaluator) addHTTP(origin string, methods []string) {
-	i := slices.IndexFunc(ev.grant.HTTP, func(h host.HTTPGrant) bool { return h.URL == origin })
+	i := slices.IndexFunc(ev.grant.HTTP, func(h grant.HTTP) bool { return h.URL == origin })
 	if i < 0 {
-		ev.grant.HTTP = append(ev.grant.HTTP, host.HTTPGrant{URL: origin})
+		ev.grant.HTTP = append(ev.grant.HTTP, grant.HTTP{URL: origin})
 		i = len(ev.grant.HTTP) - 1
 	}
 	ev.grant.HTTP[i].Methods = lists.Add(slices.Clone(ev.grant.HTTP[i].Methods), methods...)
@@ -239,7 +240,7 @@ func (ev *evaluator) addHTTP(origin string, methods []string) {
 func (ev *evaluator) secret(a manifest.SecretCapability) {
 	by := ev.named(Grant{Kind: Secret, Name: a.Name, Read: a.Read}, a.Why, a.Optional)
 	read := a.Read && slices.ContainsFunc(by, readable)
-	grant := host.SecretGrant{Name: a.Name, Read: read, URL: a.URL, Header: a.Header, Query: a.Query}
+	grant := grant.Secret{Name: a.Name, Read: read, URL: a.URL, Header: a.Header, Query: a.Query}
 	if a.OAuth != nil {
 		grant.Login = ev.plugin
 		ev.rights[len(ev.rights)-1].login = a.Name
@@ -330,7 +331,7 @@ func pluginOf(patterns ...string) string {
 	return ""
 }
 
-// MatchTool reports whether granted names and patterns, as in [host.Grant], include the tool of this qualified name. A
+// MatchTool reports whether granted names and patterns, as in [grant.Grant], include the tool of this qualified name. A
 // pattern never includes a tool that reaches outside a page.
 func MatchTool(granted []string, name string, outside bool) bool {
 	name = strings.ToLower(name)
@@ -351,7 +352,7 @@ func (g Grant) RequestedBy(caps manifest.Capabilities) bool {
 	switch g.Kind {
 	case HTTP:
 		return !slices.ContainsFunc(g.Methods, func(m string) bool {
-			return !slices.ContainsFunc(granted.HTTP, func(h host.HTTPGrant) bool { return slices.Contains(h.Methods, m) })
+			return !slices.ContainsFunc(granted.HTTP, func(h grant.HTTP) bool { return slices.Contains(h.Methods, m) })
 		})
 	case Tool: // a part of what the grant names may be requested
 		return len(granted.Tools) > 0

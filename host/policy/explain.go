@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/policy/secret"
 	"github.com/parley-tools/parley/host/quota"
 	"github.com/parley-tools/parley/internal/lists"
@@ -65,7 +66,7 @@ func (p *Policy) Explain(info host.Info, m *manifest.Manifest, tool string) Expl
 	e := s.entry(info.Name)
 	l := e.limits(s.timeout())
 	if info.Kind == manifest.KindBuiltin {
-		l = limits{Limits: host.Limits{Timeout: l.Timeout}}
+		l = limits{Limits: grant.Limits{Timeout: l.Timeout}}
 		x.Notes = append(x.Notes, x.Plugin+" is built in: it is part of Parley, runs without a sandbox, and needs no rights")
 		for _, p := range e.parts() {
 			for _, k := range p.guestKeys {
@@ -324,7 +325,7 @@ type Match struct {
 	Matches    int             `json:"matches"`
 	First      []string        `json:"first"`               // at most three of them
 	NoEffect   string          `json:"no_effect,omitempty"` // why it can apply to nothing, and what to do
-	DidYouMean []host.NearName `json:"did_you_mean,omitempty"`
+	DidYouMean []spelling.Near `json:"did_you_mean,omitempty"`
 }
 
 // Matches returns which tools, plugins or origins of a catalog each rule of the files applies to, in the order of the

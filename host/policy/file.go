@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/policy/secret"
 )
@@ -31,7 +32,7 @@ type file struct {
 	timeout  time.Duration
 	isolate  string
 	plugins  map[string]*plugin // by lower-case name
-	callers  []*caller
+	callers  []*callerEntry
 	secrets  map[string]source
 	origins  map[string]originRule // by origin, in canonical spelling
 }
@@ -58,8 +59,8 @@ type plugin struct {
 
 // limits are the limits that a file sets for a plugin and its module.
 type limits struct {
-	host.Limits
-	host.ModuleLimits
+	grant.Limits
+	grant.ModuleLimits
 }
 
 // bounds are the limits that are whole numbers from 1 on.
@@ -77,9 +78,9 @@ var bounds = []struct {
 	{"files_created", 1_000_000, "%d files created", func(l *limits) *int { return &l.FilesCreated }},
 	{"bytes_written", 1 << 40, "%d bytes written", func(l *limits) *int { return &l.BytesWritten }},
 	{"concurrent_calls", 1000, "%d concurrent calls", func(l *limits) *int { return &l.ConcurrentCalls }},
-	{"module_mib", host.MaxModuleMiB, "module %d MiB", func(l *limits) *int { return &l.FileMiB }},
-	{"functions", host.MaxFunctions, "%d functions", func(l *limits) *int { return &l.Functions }},
-	{"table_entries", host.MaxTableEntries, "%d table entries", func(l *limits) *int { return &l.TableEntries }},
+	{"module_mib", grant.MaxModuleMiB, "module %d MiB", func(l *limits) *int { return &l.FileMiB }},
+	{"functions", grant.MaxFunctions, "%d functions", func(l *limits) *int { return &l.Functions }},
+	{"table_entries", grant.MaxTableEntries, "%d table entries", func(l *limits) *int { return &l.TableEntries }},
 	{"compile_memory_mib", 1 << 16, "compile memory %d MiB", func(l *limits) *int { return &l.CompileMemoryMiB }},
 }
 

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"maps"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -201,21 +200,7 @@ func (p *Policy) SecretFiles() []string {
 	var paths []string
 	for _, f := range s.files() {
 		for _, name := range slices.Sorted(maps.Keys(f.secrets)) { // the name of a runner depends on the order
-			kind, rest, _ := strings.Cut(f.secrets[name].from, ":")
-			switch kind {
-			case "file":
-				paths = append(paths, rest)
-			case "cmd":
-				words, _ := secret.Words(rest) // checked when the file was read
-				for i, word := range words {
-					if found, err := exec.LookPath(word); i == 0 && err == nil {
-						word = found
-					}
-					if filepath.IsAbs(word) {
-						paths = append(paths, word)
-					}
-				}
-			}
+			paths = append(paths, secret.Files(f.secrets[name].from)...)
 		}
 	}
 	return paths

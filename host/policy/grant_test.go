@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -161,7 +162,7 @@ func TestShippedPluginsAreIntermediaries(t *testing.T) {
 	caps := manifest.Capabilities{Clock: &manifest.PlainCapability{},
 		FS:    []manifest.FSCapability{{Path: "/d", Mode: "ro"}},
 		Tools: []manifest.NamedCapability{{Name: "cdp.Page.*"}}}
-	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "page", Tool: "t", Effect: "read", Digest: digestA,
+	ask := host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "page", Tool: "t", Effect: "read", Digest: digestA,
 		Capabilities: caps}
 	granted := func(p *Policy, owner string) string {
 		ask.Owner = owner

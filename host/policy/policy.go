@@ -14,8 +14,11 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -144,7 +147,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		Quota: s.quotaOf(ask.Principal)}
 	if d.Verdict == host.Deny {
 		if d.Steps = a.steps; len(d.Steps) == 0 {
-			d.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, ask.Plugin+"."+ask.Tool)}
+			d.Steps = []step.Step{step.Operator(step.OpPolicyExplain, ask.Plugin+"."+ask.Tool)}
 		}
 		return d, nil
 	}
@@ -153,7 +156,7 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		return d, s.describeRefusal(err, ask.Plugin, ask.Digest, p.env)
 	}
 	if d.Limits = e.limits(s.timeout()).Limits; ask.Digest == "" { // built in
-		d.Limits = host.Limits{Timeout: d.Limits.Timeout}
+		d.Limits = grant.Limits{Timeout: d.Limits.Timeout}
 		return d, nil
 	}
 	d.Settings = e.settings(ask.Digest, p.env)
@@ -173,15 +176,15 @@ func (p *Policy) Decide(_ context.Context, ask host.Ask) (host.Decision, error) 
 		if r.Reason != "" {
 			why = strings.TrimPrefix(why+"; ", "; ") + r.Reason
 		}
-		d.Missing = append(d.Missing, host.Denial{Right: r.Refused, Why: why})
+		d.Missing = append(d.Missing, grant.Denial{Right: r.Refused, Why: why})
 		if r.Grantable == "" {
 			d.Allowable = false
 		} else if !r.NeedsFolder {
-			d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyGrant, ask.Plugin, r.Grantable))
+			d.Steps = append(d.Steps, step.Operator(step.OpPolicyGrant, ask.Plugin, r.Grantable))
 		}
 	}
 	if len(d.Missing) > len(d.Steps) {
-		d.Steps = append(d.Steps, host.OperatorStep(host.OpPolicyExplain, ask.Plugin))
+		d.Steps = append(d.Steps, step.Operator(step.OpPolicyExplain, ask.Plugin))
 	}
 	return d, nil
 }
@@ -196,7 +199,7 @@ func parseAllowed(rights []string, plugin string) ([]Grant, error) {
 		}
 		if err != nil {
 			return nil, host.Errorf(host.Denied, "%v; nothing was run", err).
-				WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin))
+				WithSteps(step.Operator(step.OpPolicyExplain, plugin))
 		}
 		grants = append(grants, g)
 	}
@@ -213,8 +216,8 @@ func ask[T any](p *Policy, say func(*state) T) (said T, err error) {
 }
 
 // Egress returns what the operator allows for the network as a whole.
-func (p *Policy) Egress() (host.EgressRules, error) {
-	return ask(p, func(s *state) (rules host.EgressRules) {
+func (p *Policy) Egress() (outbound.Rules, error) {
+	return ask(p, func(s *state) (rules outbound.Rules) {
 		rules.Networks = first(s.files(), func(f *file) ([]netip.Prefix, bool) { return f.networks, f.networks != nil })
 		proxy := first(s.files(), func(f *file) (string, bool) { return f.proxy, f.proxy != "" })
 		rules.Proxy = proxy == proxyEnvironment
@@ -223,8 +226,8 @@ func (p *Policy) Egress() (host.EgressRules, error) {
 }
 
 // ModuleLimits returns the limits that the files set for the module of a plugin. The error is config_error.
-func (p *Policy) ModuleLimits(plugin string) (host.ModuleLimits, error) {
-	return ask(p, func(s *state) host.ModuleLimits { return s.entry(plugin).limits(0).ModuleLimits })
+func (p *Policy) ModuleLimits(plugin string) (grant.ModuleLimits, error) {
+	return ask(p, func(s *state) grant.ModuleLimits { return s.entry(plugin).limits(0).ModuleLimits })
 }
 
 // AttachHosts returns the other machines whose browsers may be attached to, in lower case.
@@ -312,7 +315,7 @@ func configError(problems []problem) *host.Error {
 		}
 		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", p.pos.file, p.pos.line, p.pos.column, manifest.CleanLine(p.text)))
 	}
-	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithSteps(host.OperatorStep(host.OpPolicyCheck))
+	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithSteps(step.Operator(step.OpPolicyCheck))
 }
 
 // files returns the files that exist, the one with precedence first.

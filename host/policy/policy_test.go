@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/policy/operator"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -73,14 +76,14 @@ func decide(t testing.TB, p *Policy, ask host.Ask) host.Decision {
 }
 
 // call returns the request of a caller to call a tool, given by its qualified name.
-func call(caller, tool, effect string, remote bool) host.Ask {
+func call(who, tool, effect string, remote bool) host.Ask {
 	plugin, local, _ := strings.Cut(tool, ".")
 	if remote {
-		caller = strings.Replace(caller, "mcp:", "mcp-http:", 1)
+		who = strings.Replace(who, "mcp:", "mcp-http:", 1)
 	}
-	ask := host.Ask{Principal: host.Principal{Name: caller}, Plugin: plugin, Tool: local, Effect: effect,
+	ask := host.Ask{Principal: caller.Principal{Name: who}, Plugin: plugin, Tool: local, Effect: effect,
 		Outside: isOutside(tool)}
-	if strings.HasPrefix(caller, "plugin:") {
+	if strings.HasPrefix(who, "plugin:") {
 		ask.Principal.Tools = []string{"text.*", "cdp.*", "cdp.Target.createTarget"}
 	}
 	return ask
@@ -129,18 +132,18 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestPluginsHaveNoRightsByDefault(t *testing.T) {
-	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list", Effect: "read",
+	ask := host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "github", Tool: "list", Effect: "read",
 		Digest:       digestA,
 		Capabilities: everything(false)}
 	d := decide(t, Default(), ask)
-	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
+	if !reflect.DeepEqual(d.Grant, grant.Grant{}) {
 		t.Errorf("granted %v", d.Grant.Names())
 	}
 	if len(d.Missing) != 8 || len(d.Steps) < 7 {
 		t.Errorf("missing %v, next %v", d.Missing, d.Steps)
 	}
 	for _, s := range d.Steps { // each can be run as it is
-		if s.Op != host.OpPolicyGrant {
+		if s.Op != step.OpPolicyGrant {
 			continue
 		}
 		if _, err := ParseGrant(s.Args[1]); err != nil {
@@ -148,7 +151,7 @@ func TestPluginsHaveNoRightsByDefault(t *testing.T) {
 		}
 	}
 	ask.Capabilities = everything(true)
-	if d := decide(t, Default(), ask); len(d.Missing) != 0 || !reflect.DeepEqual(d.Grant, host.Grant{}) {
+	if d := decide(t, Default(), ask); len(d.Missing) != 0 || !reflect.DeepEqual(d.Grant, grant.Grant{}) {
 		t.Errorf("optional rights: missing %v, granted %v", d.Missing, d.Grant.Names())
 	}
 }
@@ -183,12 +186,12 @@ output_bytes = 1000
 org = "parley"
 list = [1, 2.5, true, {when = 2026-01-02}]
 `, "")
-	d := decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list", Digest: digestA,
+	d := decide(t, p, host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "github", Tool: "list", Digest: digestA,
 		Capabilities: everything(false)})
-	want := host.Grant{
-		FS:   []host.FSGrant{{Path: "/data", Source: "/srv/data", Mode: "ro"}},
-		HTTP: []host.HTTPGrant{{URL: "https://api.github.com", Methods: []string{"GET"}}},
-		Secrets: []host.SecretGrant{{Name: "GITHUB_TOKEN", URL: "https://api.github.com",
+	want := grant.Grant{
+		FS:   []grant.FS{{Path: "/data", Source: "/srv/data", Mode: "ro"}},
+		HTTP: []grant.HTTP{{URL: "https://api.github.com", Methods: []string{"GET"}}},
+		Secrets: []grant.Secret{{Name: "GITHUB_TOKEN", URL: "https://api.github.com",
 			Header: "Authorization: Bearer {secret}"}, {Name: "KEY", Read: true}},
 		Env:   map[string]string{"LANG": "C.UTF-8"},
 		Tools: []string{"cdp.Page.*"},
@@ -200,14 +203,14 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 	if len(d.Missing) > 0 || d.Verdict != host.Allow {
 		t.Errorf("missing %v, verdict %v", d.Missing, d.Verdict)
 	}
-	if d.Limits != (host.Limits{MemoryMiB: 32, Timeout: 30 * time.Second, OutputBytes: 1000}) {
+	if d.Limits != (grant.Limits{MemoryMiB: 32, Timeout: 30 * time.Second, OutputBytes: 1000}) {
 		t.Errorf("limits %+v", d.Limits)
 	}
 	if !json.Valid(d.Settings) || string(d.Settings) != `{"list":[1,2.5,true,{"when":"2026-01-02"}],"org":"parley"}` {
 		t.Errorf("settings %s", d.Settings)
 	}
 	// A build with another digest than the one in policy.toml does not run at all.
-	_, err := p.Decide(t.Context(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list",
+	_, err := p.Decide(t.Context(), host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "github", Tool: "list",
 		Digest:       digestB,
 		Capabilities: everything(false)})
 	var refused *host.Error
@@ -216,9 +219,9 @@ list = [1, 2.5, true, {when = 2026-01-02}]
 		t.Errorf("another digest: %v", err)
 	}
 	// Built-in plugins have no grants.
-	d = decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "github", Tool: "list",
+	d = decide(t, p, host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "github", Tool: "list",
 		Capabilities: everything(false)})
-	if !reflect.DeepEqual(d.Grant, host.Grant{}) {
+	if !reflect.DeepEqual(d.Grant, grant.Grant{}) {
 		t.Errorf("without a digest: %v", d.Grant.Names())
 	}
 }
@@ -340,7 +343,7 @@ func TestRights(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text := "[plugin.p]\ndigest = \"" + digestA + "\"\ngrants = " + tomlList(tt.grants) + "\n"
 			p := load(t, text, "")
-			d := decide(t, p, host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "P", Tool: "t", Effect: "read",
+			d := decide(t, p, host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "P", Tool: "t", Effect: "read",
 				Digest:       digestA,
 				Capabilities: tt.caps})
 			if got := d.Grant.Names(); strings.Join(got, " ") != strings.Join(tt.want, " ") {
@@ -488,7 +491,7 @@ func TestTwoFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := decide(t, load(t, tt.hand, tt.made), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
+			d := decide(t, load(t, tt.hand, tt.made), host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
 				Digest:       tt.digest,
 				Capabilities: caps})
 			if got := strings.Join(d.Grant.Names(), " "); got != tt.want {
@@ -547,7 +550,7 @@ concurrent_calls = 6`
 	ask := call("cli", "p.t", "read", false)
 	ask.Digest = digestA
 	d := decide(t, p, ask)
-	want := host.Limits{MemoryMiB: 8, LogBytes: 1, HostCalls: 2, OpenFiles: 3, FilesCreated: 4, BytesWritten: 5,
+	want := grant.Limits{MemoryMiB: 8, LogBytes: 1, HostCalls: 2, OpenFiles: 3, FilesCreated: 4, BytesWritten: 5,
 		ConcurrentCalls: 6}
 	if d.Limits != want {
 		t.Errorf("%+v", d.Limits)
@@ -849,7 +852,7 @@ func TestAllowedForOneCall(t *testing.T) {
 digest = "`+digestA+`"
 grants = ["fs:ro:/srv/old=/data", "http:GET:https://api.github.com"]
 `, "")
-	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "notes", Tool: "list", Digest: digestA,
+	ask := host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "notes", Tool: "list", Digest: digestA,
 		Capabilities: caps}
 	denied := func(name string) {
 		t.Helper()
@@ -901,7 +904,7 @@ grants = ["caller"]
 		owner string
 		want  bool
 	}{{host.OwnerShipped, true}, {host.OwnerUnsigned, false}, {"RWKEY", false}, {"", false}} {
-		d, err := p.Decide(t.Context(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "js", Tool: "run",
+		d, err := p.Decide(t.Context(), host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "js", Tool: "run",
 			Effect: "read", Digest: digestA,
 			Owner: tc.owner, Capabilities: caps})
 		if err != nil {

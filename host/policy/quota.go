@@ -3,12 +3,13 @@ package policy
 import (
 	"strings"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/quota"
 )
 
 // addQuota reads the keys that limit what a caller uses.
-func (c *caller) addQuota(t table) {
+func (c *callerEntry) addQuota(t table) {
 	c.quota.In = map[string]string{}
 	for _, k := range quota.Keys {
 		n := k.Of(&c.quota)
@@ -34,8 +35,8 @@ func (c *caller) addQuota(t table) {
 // quotaOf returns what a caller may use, or nil if nothing limits it. Each limit is from the most specific entry that
 // has it. Over the network the entries for mcp-http come first, and all clients that have not proved their names share
 // what the entries for all clients allow.
-func (s *state) quotaOf(p host.Principal) *host.Quota {
-	q := host.Quota{Account: p.Name, In: map[string]string{}}
+func (s *state) quotaOf(p caller.Principal) *grant.Quota {
+	q := grant.Quota{Account: p.Name, In: map[string]string{}}
 	kind, name, _ := strings.Cut(p.Name, ":")
 	names := []string{p.Name}
 	if kind == kindHTTP && !p.Bound {
@@ -45,8 +46,8 @@ func (s *state) quotaOf(p host.Principal) *host.Quota {
 		names = []string{kindHTTP + ":" + name, kindMCP + ":" + name}
 	}
 	for _, k := range quota.Keys {
-		from := first(names, func(name string) (*caller, bool) {
-			c := mostSpecific(s, name, func(c *caller) (*caller, bool) { return c, *k.Of(&c.quota) > 0 })
+		from := first(names, func(name string) (*callerEntry, bool) {
+			c := mostSpecific(s, name, func(c *callerEntry) (*callerEntry, bool) { return c, *k.Of(&c.quota) > 0 })
 			return c, c != nil
 		})
 		if from == nil {

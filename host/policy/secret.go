@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy/secret"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // Secret returns the value of a secret, from the source in [secrets.NAME] or else from the store, without one line
@@ -32,7 +33,7 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 			at = " (" + src.pos.String() + ")"
 		}
 		e := host.Errorf(host.ConfigError, "secret %s has no value: %v%s", quote(name), host.WithoutPath(err),
-			at).WithSteps(host.OperatorStep(host.OpSecretSet, name))
+			at).WithSteps(step.Operator(step.OpSecretSet, name))
 		if errors.Is(err, secret.ErrNone) {
 			e.Cause = fs.ErrNotExist
 		}
@@ -43,7 +44,7 @@ func (p *Policy) Secret(ctx context.Context, name string) (string, error) {
 	}
 	if value = withoutLineBreak(value); value == "" || len(value) > secret.Max {
 		return "", host.Errorf(host.ConfigError, "secret %s is empty or longer than %d bytes", quote(name),
-			secret.Max).WithSteps(host.OperatorStep(host.OpSecretSet, name))
+			secret.Max).WithSteps(step.Operator(step.OpSecretSet, name))
 	}
 	return value, nil
 }

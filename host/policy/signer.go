@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // Signer is the verified signer of a build of a plugin.
@@ -26,7 +27,7 @@ func (s *state) approve(plugin, digest string, env Env) error {
 		return host.Errorf(host.Integrity,
 			"%s approves %s as %s, and this build is %s: install the approved build, or change that line",
 			pin.boundPos.location(), plugin, pin.digest, digest).
-			WithSteps(host.OperatorStep(host.OpPluginShow, plugin))
+			WithSteps(step.Operator(step.OpPluginShow, plugin))
 	}
 	demand := s.requireSigner()
 	if demand == nil && (pin == nil || pin.signer == "") {
@@ -42,16 +43,16 @@ func (s *state) approve(plugin, digest string, env Env) error {
 		}
 		return host.Errorf(host.Integrity, "%s requires %s to be signed with the key %s, and %s",
 			pin.signerPos.location(), plugin, pin.signer, by.describe()).
-			WithSteps(host.OperatorStep(host.OpPluginVerify, plugin))
+			WithSteps(step.Operator(step.OpPluginVerify, plugin))
 	case by.Trusted || by.Shipped:
 		return nil
 	}
 	refused := host.Errorf(host.Integrity, "%s requires every plugin to be signed with a trusted key, and %s is "+
 		"not: %s", demand.location(), plugin, by.describe())
 	if by.Key != "" {
-		refused.WithSteps(host.OperatorStep(host.OpPluginTrust, by.Key))
+		refused.WithSteps(step.Operator(step.OpPluginTrust, by.Key))
 	}
-	return refused.WithSteps(host.OperatorStep(host.OpPluginVerify, plugin))
+	return refused.WithSteps(step.Operator(step.OpPluginVerify, plugin))
 }
 
 // describe returns who signed a build, as a text.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -57,7 +58,7 @@ func TestSigner(t *testing.T) {
 	} {
 		p, err := Load(folderOf(t, c.hand, c.made), signedBy(map[string]Signer{digestA: c.by}))
 		must(t, err)
-		d, err := p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
+		d, err := p.Decide(context.Background(), host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
 			Digest:       digestA,
 			Capabilities: manifest.Capabilities{Clock: &manifest.PlainCapability{Optional: true}}})
 		got := ""
@@ -71,7 +72,7 @@ func TestSigner(t *testing.T) {
 		if d.Grant.Clock != c.clock {
 			t.Errorf("%s: clock %v", c.name, d.Grant.Clock)
 		}
-		if _, err := p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p",
+		if _, err := p.Decide(context.Background(), host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "p",
 			Tool: "t"}); err != nil {
 			t.Errorf("%s: a built-in plugin: %v", c.name, err)
 		}
@@ -80,7 +81,7 @@ func TestSigner(t *testing.T) {
 
 // Without Env.Signer no build counts as signed. If it fails, nothing runs.
 func TestSignerUnknown(t *testing.T) {
-	ask := host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t", Digest: digestA}
+	ask := host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "p", Tool: "t", Digest: digestA}
 	dir := folderOf(t, "[operator]\nrequire_signer = true\n", "")
 	p, err := Load(dir, Env{})
 	must(t, err)
@@ -100,7 +101,7 @@ func TestDifference(t *testing.T) {
 	env := Env{Difference: func(plugin, approved, found string) string { return "- " + approved + "\n+ " + found + "\n" }}
 	p, err := Load(folderOf(t, "[plugin.p]\ndigest = \""+digestB+"\"\n", ""), env)
 	must(t, err)
-	_, err = p.Decide(context.Background(), host.Ask{Principal: host.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
+	_, err = p.Decide(context.Background(), host.Ask{Principal: caller.Principal{Name: "cli"}, Plugin: "p", Tool: "t",
 		Digest: digestA})
 	if want := "; nothing was run\n- " + digestB + "\n+ " + digestA; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want it to end in %q", err, want)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 )
 
 // TestUnconfirmed checks whose list frees which calls from a confirmation: that of policy.toml always, that of
@@ -32,10 +33,10 @@ func TestUnconfirmed(t *testing.T) {
 		{"answered, denied", "[callers.\"mcp:*\"]\ndeny = [\"cdp.state\"]", "[callers.\"mcp:a\"]\n" + list,
 			host.Ask{Tool: "state"}, host.Deny},
 		{"a bound name", "[callers.\"mcp-http:a\"]\nallow = [\"*\"]\nconfirm = [\"*\"]\n" + list, "",
-			host.Ask{Tool: "state", Principal: host.Principal{Name: "mcp-http:a", Bound: true}}, host.Allow},
+			host.Ask{Tool: "state", Principal: caller.Principal{Name: "mcp-http:a", Bound: true}}, host.Allow},
 		{"a name that anybody can give",
 			"[callers.\"mcp-http:*\"]\nallow = [\"*\"]\nconfirm = [\"*\"]\n[callers.\"mcp-http:a\"]\n" + list, "",
-			host.Ask{Tool: "state", Principal: host.Principal{Name: "mcp-http:a"}}, host.Confirm},
+			host.Ask{Tool: "state", Principal: caller.Principal{Name: "mcp-http:a"}}, host.Confirm},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.ask.Plugin = "cdp"
@@ -54,7 +55,7 @@ func TestUnconfirmed(t *testing.T) {
 
 // TestUnconfirm checks that what it writes has an effect, and that it does not overrule policy.toml.
 func TestUnconfirm(t *testing.T) {
-	ask := host.Ask{Principal: host.Principal{Name: "mcp:a"}, Plugin: "cdp", Tool: "state", Effect: "destructive"}
+	ask := host.Ask{Principal: caller.Principal{Name: "mcp:a"}, Plugin: "cdp", Tool: "state", Effect: "destructive"}
 	p := load(t, "", "")
 	for range 2 { // the second time it changes nothing
 		e, err := p.Unconfirm("mcp:a", "cdp.state", "destructive")

@@ -15,6 +15,10 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -111,7 +115,7 @@ func checkNames(t *testing.T, p host.Provider) {
 		}
 		for _, l := range lines {
 			listed = append(listed, l.Name)
-			if !strings.HasPrefix(l.Signature, host.LocalName(l.Name)+"(") || l.Brief == "" || !isEffect(l.Effect) {
+			if !strings.HasPrefix(l.Signature, manifest.LocalName(l.Name)+"(") || l.Brief == "" || !isEffect(l.Effect) {
 				t.Errorf("line %+v: the signature must begin with the bare name, and brief and effect must be set", l)
 			}
 		}
@@ -206,14 +210,14 @@ func checkUnknown(t *testing.T, p host.Provider) {
 
 // checkSearch checks that a search for a tool's name finds that tool first.
 func checkSearch(t *testing.T, p host.Provider) {
-	segment := must(p.Segment())
-	if err := host.SegmentUsable(segment); err != nil {
+	seg := must(p.Segment())
+	if err := segment.Check(seg); err != nil {
 		t.Fatal(err)
 	}
 	catalog := must(host.NewCatalog(p))
 	h := must(call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}}))
 	for _, name := range must(p.Names()) {
-		data, _, err := h.Search(t.Context(), host.Principal{Name: "test"}, host.SearchQuery{Text: name, Limit: 1})
+		data, _, err := h.Search(t.Context(), caller.Principal{Name: "test"}, search.Query{Text: name, Limit: 1})
 		if err != nil || len(data.Results) == 0 || data.Results[0].Name != p.Info().Name+"."+name {
 			t.Errorf("searching for %s finds %+v, %v", name, data, err)
 		}
@@ -261,7 +265,7 @@ func newRequest(t *testing.T, p host.Provider, c Case) *host.Request {
 		params = "{}"
 	}
 	return &host.Request{Def: tool,
-		Job: host.Job{Tool: tool.Name, Params: json.RawMessage(params), Caller: "cli", CallID: "c0"}}
+		Job: job.Job{Tool: tool.Name, Params: json.RawMessage(params), Caller: "cli", CallID: "c0"}}
 }
 
 func checkCall(t *testing.T, p host.Provider, c Case) {

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 )
 
 // Key is a key of the policy that limits what a caller uses.
 type Key struct {
 	Name string
 	Most int // the largest value that the policy may set
-	Of   func(q *host.Quota) *int
+	Of   func(q *grant.Quota) *int
 }
 
 // Rate is the key whose value is a text; see [ParseRate].
@@ -21,10 +21,10 @@ const Rate = "rate"
 
 // Keys are all keys, in the order in which they are explained.
 var Keys = []Key{
-	{Rate, 1_000_000, func(q *host.Quota) *int { return &q.Rate }},
-	{"concurrent", 1000, func(q *host.Quota) *int { return &q.Concurrent }},
-	{"daily_calls", 1 << 40, func(q *host.Quota) *int { return &q.DailyCalls }},
-	{"daily_bytes", 1 << 50, func(q *host.Quota) *int { return &q.DailyBytes }},
+	{Rate, 1_000_000, func(q *grant.Quota) *int { return &q.Rate }},
+	{"concurrent", 1000, func(q *grant.Quota) *int { return &q.Concurrent }},
+	{"daily_calls", 1 << 40, func(q *grant.Quota) *int { return &q.DailyCalls }},
+	{"daily_bytes", 1 << 50, func(q *grant.Quota) *int { return &q.DailyBytes }},
 }
 
 var periods = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
@@ -38,7 +38,7 @@ func ParseRate(text string) (calls int, per time.Duration, ok bool) {
 }
 
 // Explain says what a caller may use, and which lines say so: "; daily_calls 5 (policy.toml:3)". It is "" for nil.
-func Explain(q *host.Quota) (text string) {
+func Explain(q *grant.Quota) (text string) {
 	for _, k := range Keys {
 		if q == nil || q.In[k.Name] == "" {
 			continue

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/slots"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -47,7 +49,7 @@ type use struct {
 
 // Take implements [host.Quotas]. What is refused is not counted. With a rate of N calls in a period, N may come at
 // once, and then one whenever a period divided by N has passed.
-func (c *Counter) Take(q *host.Quota) (done func(bytes int64), err error) {
+func (c *Counter) Take(q *grant.Quota) (done func(bytes int64), err error) {
 	release := func() {}
 	if q.Concurrent > 0 {
 		release, err = c.slots.Acquire(context.Background(), nameOf(q.Account), q.Account, q.Concurrent, false)
@@ -74,7 +76,7 @@ func (c *Counter) Take(q *host.Quota) (done func(bytes int64), err error) {
 }
 
 // take counts a call, unless that would exceed the quota.
-func (u *use) take(q *host.Quota, now time.Time) error {
+func (u *use) take(q *grant.Quota, now time.Time) error {
 	tomorrow := now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now)
 	switch {
 	case q.DailyCalls > 0 && u.Calls >= q.DailyCalls:
@@ -108,7 +110,7 @@ func in(wait time.Duration) string {
 
 // exceeded returns the error for a call that would exceed a quota: what was used, the limit and where it is written,
 // and when to call again.
-func exceeded(q *host.Quota, key, again, used string, of ...any) *host.Error {
+func exceeded(q *grant.Quota, key, again, used string, of ...any) *host.Error {
 	return host.Errorf(host.Busy, "%s %s (%s in %s); nothing was run; call again %s", host.Printable(q.Account),
 		fmt.Sprintf(used, of...), key, q.In[key], again)
 }
@@ -122,7 +124,7 @@ func (c *Counter) change(account string, do func(u *use, now time.Time) error) e
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	failed := func(err error) error {
-		return &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
+		return &host.Error{Code: host.Unavailable, Cause: err, Steps: []step.Step{step.Operator(step.OpDoctor)},
 			Message: fmt.Sprintf("the calls of %s cannot be counted in %s, and the policy limits them: %v; nothing was run",
 				host.Printable(account), c.dir, err)}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -30,24 +31,24 @@ func in12(key string) map[string]string { return map[string]string{key: "policy.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		quota  host.Quota
+		quota  grant.Quota
 		bytes  int64
 		after  time.Duration
 		calls  int // that are allowed, at most 100
 		refuse string
 	}{
-		{"rate at once", host.Quota{Rate: 10, Per: time.Second, In: in12("rate")}, 0, 0, 10,
+		{"rate at once", grant.Quota{Rate: 10, Per: time.Second, In: in12("rate")}, 0, 0, 10,
 			"mcp:x calls more than 10 times in 1s (rate in policy.toml:12); nothing was run; call again in 100ms"},
-		{"rate evenly", host.Quota{Rate: 10, Per: time.Second}, 0, 100 * time.Millisecond, 100, ""},
-		{"rate a bit too fast", host.Quota{Rate: 10, Per: time.Second, In: in12("rate")}, 0, 50 * time.Millisecond, 19,
+		{"rate evenly", grant.Quota{Rate: 10, Per: time.Second}, 0, 100 * time.Millisecond, 100, ""},
+		{"rate a bit too fast", grant.Quota{Rate: 10, Per: time.Second, In: in12("rate")}, 0, 50 * time.Millisecond, 19,
 			"call again in 50ms"},
-		{"rate in minutes", host.Quota{Rate: 3, Per: time.Minute, In: in12("rate")}, 0, time.Second, 3,
+		{"rate in minutes", grant.Quota{Rate: 3, Per: time.Minute, In: in12("rate")}, 0, time.Second, 3,
 			"call again in 17s"},
-		{"calls", host.Quota{DailyCalls: 7, In: in12("daily_calls")}, 9, time.Minute, 7,
+		{"calls", grant.Quota{DailyCalls: 7, In: in12("daily_calls")}, 9, time.Minute, 7,
 			"mcp:x has made 7 of 7 calls today (daily_calls in policy.toml:12); nothing was run; call again in 11h53m0s"},
-		{"bytes", host.Quota{DailyBytes: 100, In: in12("daily_bytes")}, 30, time.Hour, 4,
+		{"bytes", grant.Quota{DailyBytes: 100, In: in12("daily_bytes")}, 30, time.Hour, 4,
 			"mcp:x has received 120 of 100 bytes today (daily_bytes in policy.toml:12); nothing was run; call again in 8h0m0s"},
-		{"a new day", host.Quota{DailyCalls: 7, DailyBytes: 100}, 30, 8 * time.Hour, 100, ""},
+		{"a new day", grant.Quota{DailyCalls: 7, DailyBytes: 100}, 30, 8 * time.Hour, 100, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, now := filepath.Join(t.TempDir(), "quota"), noon
@@ -85,7 +86,7 @@ func TestLimits(t *testing.T) {
 // exactly as many calls of many goroutines as a day has.
 func TestConcurrent(t *testing.T) {
 	dir, now := t.TempDir(), noon
-	q := &host.Quota{Account: "cli", Concurrent: 2, In: in12("concurrent")}
+	q := &grant.Quota{Account: "cli", Concurrent: 2, In: in12("concurrent")}
 	a, b := at(dir, &now), at(dir, &now)
 	first, errFirst := a.Take(q)
 	second, errSecond := b.Take(q)
@@ -101,7 +102,7 @@ func TestConcurrent(t *testing.T) {
 	first(1)
 	third(1)
 
-	daily := &host.Quota{Account: "cli", DailyCalls: 150, DailyBytes: 1 << 40}
+	daily := &grant.Quota{Account: "cli", DailyCalls: 150, DailyBytes: 1 << 40}
 	var allowed atomic.Int32
 	var all sync.WaitGroup
 	for i := range 200 {
@@ -132,7 +133,7 @@ func TestConcurrent(t *testing.T) {
 func TestFiles(t *testing.T) {
 	dir, now := t.TempDir(), noon
 	c := at(dir, &now)
-	q := &host.Quota{Account: "cli", Rate: 1, Per: time.Minute, Concurrent: 1, DailyCalls: 5}
+	q := &grant.Quota{Account: "cli", Rate: 1, Per: time.Minute, Concurrent: 1, DailyCalls: 5}
 	path := filepath.Join(dir, nameOf("cli")+".json")
 	for _, content := range []string{"", "{", `{"day":"2026-07-01","calls":"x"}`, `{"day":"2026-07-02","calls":9}`,
 		`{"next":"2027-01-01T00:00:00Z"}`} {
@@ -156,7 +157,7 @@ func TestFiles(t *testing.T) {
 	if err := os.Chtimes(path, old, old); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := c.Take(&host.Quota{Account: "mcp:new", DailyCalls: 1}); err != nil {
+	if done, err := c.Take(&grant.Quota{Account: "mcp:new", DailyCalls: 1}); err != nil {
 		t.Fatal(err)
 	} else {
 		done(0)
@@ -178,7 +179,7 @@ func TestFiles(t *testing.T) {
 // BenchmarkTake measures what a quota adds to a call.
 func BenchmarkTake(b *testing.B) {
 	c := Open(b.TempDir())
-	q := &host.Quota{Account: "cli", Rate: 1_000_000, Per: time.Second, Concurrent: 10, DailyCalls: 1 << 40,
+	q := &grant.Quota{Account: "cli", Rate: 1_000_000, Per: time.Second, Concurrent: 10, DailyCalls: 1 << 40,
 		DailyBytes: 1 << 50}
 	for b.Loop() {
 		done, err := c.Take(q)

@@ -15,6 +15,9 @@ import (
 	"sync"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -33,7 +36,7 @@ type reflectionRefuser interface {
 }
 
 // Clean returns the block without secrets, and with its type and its URI on one line without hidden characters.
-func Clean(c host.Content, redact func(string) string) host.Content {
+func Clean(c job.Content, redact func(string) string) job.Content {
 	c.Text, c.Data = redact(c.Text), redact(c.Data)
 	c.MIME, c.URI = redact(manifest.CleanLine(c.MIME)), redact(manifest.CleanLine(c.URI))
 	return c
@@ -43,7 +46,7 @@ func Clean(c host.Content, redact func(string) string) host.Content {
 // is a best effort against accidents: a plugin that can read a secret can encode it in ways that no search recognizes.
 type Redactor struct {
 	Source host.Secrets
-	Grants []host.SecretGrant
+	Grants []grant.Secret
 	Outer  *Redactor // redactor of the call that makes this one
 	Typed  *Redactor // redacts secrets that this host has typed into pages, which can show them later
 
@@ -56,7 +59,7 @@ type Redactor struct {
 // Value returns the value of a granted secret. The error is denied, with the step to log in, for a secret without a
 // value because nobody has logged in.
 func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
-	i := slices.IndexFunc(v.Grants, func(g host.SecretGrant) bool { return g.Name == name })
+	i := slices.IndexFunc(v.Grants, func(g grant.Secret) bool { return g.Name == name })
 	if i < 0 {
 		return "", host.Errorf(host.Denied, "secret %s is not granted", host.Printable(name))
 	}
@@ -72,7 +75,7 @@ func (v *Redactor) Value(ctx context.Context, name string) (string, error) {
 	value, err := v.Source.Secret(ctx, name)
 	if plugin := v.Grants[i].Login; plugin != "" && errors.Is(err, fs.ErrNotExist) {
 		err = host.Errorf(host.Denied, "nobody has logged in for secret %s", name).
-			WithSteps(host.OperatorStep(host.OpLogin, plugin))
+			WithSteps(step.Operator(step.OpLogin, plugin))
 	}
 	if err != nil {
 		return "", err
@@ -119,7 +122,7 @@ func (v *Redactor) Reflected(where string, texts ...string) error {
 				manifest.MapJSON(json.RawMessage(text), check)
 			}
 			if found {
-				return &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:" + name, Why: where +
+				return &host.Error{Code: host.Denied, Denied: []grant.Denial{{Right: "secret:" + name, Why: where +
 					" holds its value"}},
 					Message: fmt.Sprintf("%s holds the value of secret %s, whose binding says reflect = \"refuse\"; it is withheld",
 						where, name)}
@@ -131,7 +134,7 @@ func (v *Redactor) Reflected(where string, texts ...string) error {
 
 // Readable reports whether the guest may read a secret.
 func (v *Redactor) Readable(name string) bool {
-	return slices.ContainsFunc(v.Grants, func(g host.SecretGrant) bool { return g.Name == name && g.Read })
+	return slices.ContainsFunc(v.Grants, func(g grant.Secret) bool { return g.Name == name && g.Read })
 }
 
 // Redact replaces each secret value that was used, also in encoded forms.
@@ -221,7 +224,7 @@ func (v *Redactor) RedactError(e *host.Error) {
 		d := &e.Details[i]
 		d.Parameter, d.Provided, d.Expected = v.Redact(d.Parameter), v.Redact(d.Provided), v.Redact(d.Expected)
 		if s := d.Suggestion; s != nil {
-			d.Suggestion = &host.Suggestion{Pointer: v.Redact(s.Pointer), Op: s.Op, Value: v.Redact(s.Value)}
+			d.Suggestion = &step.Suggestion{Pointer: v.Redact(s.Pointer), Op: s.Op, Value: v.Redact(s.Value)}
 		}
 	}
 	for i := range e.Denied {

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
@@ -134,7 +136,7 @@ func (s secretValues) RefusesReflection(name string) bool { return strings.HasPr
 // that the error does not contain it.
 func TestReflected(t *testing.T) {
 	values := secretValues{"NEVER": "never-reflected-value", "SOMETIMES": "sometimes-reflected"}
-	v := &Redactor{Source: values, Grants: []host.SecretGrant{{Name: "NEVER"}, {Name: "SOMETIMES"}}}
+	v := &Redactor{Source: values, Grants: []grant.Secret{{Name: "NEVER"}, {Name: "SOMETIMES"}}}
 	for name := range values {
 		if _, err := v.Value(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -154,7 +156,7 @@ func TestReflected(t *testing.T) {
 	for i := range 9 { // of several the first name
 		name := fmt.Sprintf("NEVER%d", 8-i)
 		values[name] = name + "-reflected-value"
-		v.Grants = append(v.Grants, host.SecretGrant{Name: name})
+		v.Grants = append(v.Grants, grant.Secret{Name: name})
 		if _, err := v.Value(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +186,7 @@ func TestRedactAllError(t *testing.T) {
 		e.Code, e.Docs, e.Next, e.Retry = host.ToolFailed, nil, nil, nil
 		// What follows are names of functions, keywords, tools and places, and no texts of a call.
 		e.Trace.Frames, e.DidYouMean, e.Details[0].Keyword, e.Changes[0].How = nil, nil, "", ""
-		e.Steps[0].Choose, e.Steps[0].Options = nil, host.StepOptions{JQ: secret}
+		e.Steps[0].Choose, e.Steps[0].Options = nil, step.Options{JQ: secret}
 		return e
 	}
 	var v Redactor

@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -60,7 +60,7 @@ var ReadMethods = []string{"GET", "HEAD"}
 
 // RestrictTo returns the part of the rights that a tool with an effect has. A tool that only reads gets folders
 // read-only and may only send GET and HEAD.
-func RestrictTo(g host.Grant, effect string) host.Grant {
+func RestrictTo(g grant.Grant, effect string) grant.Grant {
 	if effect != manifest.EffectRead {
 		return g
 	}
@@ -68,7 +68,7 @@ func RestrictTo(g host.Grant, effect string) host.Grant {
 	for i := range g.FS {
 		g.FS[i].Mode = "ro"
 	}
-	var http []host.HTTPGrant
+	var http []grant.HTTP
 	for _, h := range g.HTTP {
 		if len(h.Methods) > 0 { // none stands for GET
 			h.Methods = slices.DeleteFunc(slices.Clone(h.Methods), func(m string) bool {
@@ -82,12 +82,4 @@ func RestrictTo(g host.Grant, effect string) host.Grant {
 	}
 	g.HTTP = http
 	return g
-}
-
-// Named returns the rights of denials, in the grammar of grants.
-func Named(denied []host.Denial) (names []string) {
-	for _, d := range denied {
-		names = append(names, d.Right)
-	}
-	return names
 }

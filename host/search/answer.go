@@ -4,22 +4,23 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Answer is the result of a search at a level of detail.
 type Answer struct {
-	*host.SearchData
+	*Data
 	Docs []*host.Docs `json:"docs,omitempty"`
 	// LeftOut names what was left out to stay within a limit of tokens.
 	LeftOut []string `json:"left_out,omitempty"`
 	// Open is the step that is required before the first result can be called; nil if there is none.
-	Open *host.Step `json:"-"`
+	Open *step.Step `json:"-"`
 }
 
 // Best returns the result that a next step may name: the first, unless its confidence is low. Nil means that there is
 // none.
-func (a *Answer) Best() *host.SearchResult {
+func (a *Answer) Best() *Result {
 	if len(a.Results) == 0 || a.Results[0].Confidence == "low" {
 		return nil
 	}
@@ -27,7 +28,7 @@ func (a *Answer) Best() *host.SearchResult {
 }
 
 // SetTyped sets Typed of a result with a signature. t is nil if it is not a tool.
-func SetTyped(r *host.SearchResult, t *manifest.Tool) {
+func SetTyped(r *Result, t *manifest.Tool) {
 	switch {
 	case r.Signature == "":
 	case t != nil:
@@ -39,7 +40,7 @@ func SetTyped(r *host.SearchResult, t *manifest.Tool) {
 
 // KeepSignatures removes the signatures and templates of the results, except for the result at index i. Its template
 // stays, and its signature stays if its confidence is high.
-func KeepSignatures(d *host.SearchData, i int) {
+func KeepSignatures(d *Data, i int) {
 	for k := range d.Results {
 		if k != i {
 			d.Results[k].Template = nil
@@ -61,7 +62,7 @@ func (a *Answer) Reduce(fits func(*Answer) bool) {
 		if fits(a) {
 			return
 		}
-		KeepSignatures(a.SearchData, keep)
+		KeepSignatures(a.Data, keep)
 		a.LeftOut = []string{"signatures"}
 	}
 	for dropped := 1; len(a.Results) > 1 && !fits(a); dropped++ {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/internal/index"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -50,8 +51,8 @@ func (o *Order) place(p host.Provider) int {
 
 // Rank searches a catalog. weak reports that no hit matches well. The error is not_found for a plugin or a group that
 // does not exist.
-func Rank(catalog *host.Catalog, q host.SearchQuery, order Order, debug func(string, ...any)) (
-	data *host.SearchData, weak bool, err error,
+func Rank(catalog *host.Catalog, q Query, order Order, debug func(string, ...any)) (
+	data *Data, weak bool, err error,
 ) {
 	providers := catalog.Providers()
 	if q.Plugin != "" {
@@ -83,10 +84,10 @@ func Rank(catalog *host.Catalog, q host.SearchQuery, order Order, debug func(str
 			return nil, false, err
 		}
 	}
-	data = &host.SearchData{Query: manifest.Clip(text, maxQuery), Total: found.Total, Results: []host.SearchResult{},
+	data = &Data{Query: manifest.Clip(text, maxQuery), Total: found.Total, Results: []Result{},
 		NearestGroups: found.Groups, Signals: found.Signals, Foreign: found.Foreign, Whole: len(text) <= maxQuery}
 	for _, hit := range found.Hits {
-		r := host.SearchResult{
+		r := Result{
 			Name: hit.Plugin + "." + hit.Name, Brief: hit.Brief, Why: hit.Why, Score: hit.Score, Confidence: hit.Confidence,
 			Signature: hit.Signature, Effect: hit.Effect, Deprecated: hit.Deprecated, Experimental: hit.Experimental,
 			Parts: hit.Parts, Unsigned: isUnsigned(hit.Plugin),
@@ -107,7 +108,7 @@ const maxQuery = 400
 // demoteDeprecated puts each deprecated tool behind the tool of its plugin that replaces it, which need not be a hit.
 // A query that spells the name of the deprecated tool still finds it first, and a query with filters adds only tools
 // that pass them.
-func demoteDeprecated(catalog *host.Catalog, q host.SearchQuery, results []host.SearchResult) []host.SearchResult {
+func demoteDeprecated(catalog *host.Catalog, q Query, results []Result) []Result {
 	text := strings.TrimSpace(manifest.Strip(q.Text))
 	filtered := q.Group != "" || q.Effect != "" || q.Category != ""
 	limit := cmp.Or(q.Limit, 10)
@@ -127,7 +128,7 @@ func demoteDeprecated(catalog *host.Catalog, q host.SearchQuery, results []host.
 		if err != nil || use.Tool == nil {
 			continue
 		}
-		j := slices.IndexFunc(results, func(r host.SearchResult) bool { return r.Name == use.Name() })
+		j := slices.IndexFunc(results, func(r Result) bool { return r.Name == use.Name() })
 		switch {
 		case j > i:
 			copy(results[i:j], results[i+1:j+1])
@@ -135,10 +136,10 @@ func demoteDeprecated(catalog *host.Catalog, q host.SearchQuery, results []host.
 			results[j] = r
 		case j < 0 && !filtered:
 			tool := use.Tool
-			results = slices.Insert(results, i, host.SearchResult{
+			results = slices.Insert(results, i, Result{
 				Name: use.Name(), Brief: manifest.CleanLine(tool.Docs.Brief), Why: "replaces " + r.Name, Score: r.Score,
 				Confidence: r.Confidence, Effect: tool.Effect, Experimental: tool.Experimental, Unsigned: r.Unsigned,
-				Signature: manifest.Signature(host.LocalName(tool.Name), manifest.Params(tool.Params)),
+				Signature: manifest.Signature(manifest.LocalName(tool.Name), manifest.Params(tool.Params)),
 			})
 		}
 	}
@@ -164,15 +165,15 @@ func spells(text, plugin, name string) bool {
 		}, s)
 	}
 	query := letters(text)
-	return query == letters(host.LocalName(name)) || query == letters(name) || query == letters(plugin+name)
+	return query == letters(manifest.LocalName(name)) || query == letters(name) || query == letters(plugin+name)
 }
 
 // unknownGroup returns a not_found error if none of the plugins has a group of this name.
 func unknownGroup(providers []host.Provider, name string) error {
-	e, next := host.Errorf(host.NotFound, "no plugin has a group named %s", host.Printable(name)), host.ListStep("")
+	e, next := host.Errorf(host.NotFound, "no plugin has a group named %s", host.Printable(name)), step.List("")
 	if len(providers) == 1 {
 		plugin := providers[0].Info().Name
-		e.Message, next = plugin+" has no group named "+host.Printable(name), host.ListStep(plugin)
+		e.Message, next = plugin+" has no group named "+host.Printable(name), step.List(plugin)
 	}
 	for _, p := range providers {
 		plugin := p.Info().Name

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -56,7 +57,7 @@ type ResultFile struct {
 }
 
 // FindResult returns the file of a call of a session, the one with JSON if there are several. The error is not_found.
-func (s *Store) FindResult(of host.Session, callID string) (*ResultFile, error) {
+func (s *Store) FindResult(of caller.Session, callID string) (*ResultFile, error) {
 	notFound := host.Errorf(host.NotFound, "no result is stored for call %s", host.Printable(callID))
 	if s == nil || s.Dir == "" || !isFileName(callID) {
 		return nil, notFound
@@ -80,7 +81,7 @@ func (s *Store) FindResult(of host.Session, callID string) (*ResultFile, error) 
 }
 
 // ResultIDs returns the ids of the calls of a session that have stored files, the last one first.
-func (s *Store) ResultIDs(of host.Session) (ids []string) {
+func (s *Store) ResultIDs(of caller.Session) (ids []string) {
 	if s == nil || s.Dir == "" {
 		return nil
 	}
@@ -101,7 +102,7 @@ const (
 )
 
 // Result returns a whole result, as JSON, that was stored for a call of a session. The error is not_found.
-func (s *Store) Result(of host.Session, callID string) ([]byte, error) {
+func (s *Store) Result(of caller.Session, callID string) ([]byte, error) {
 	file, err := s.FindResult(of, callID)
 	if err == nil && file.JSON {
 		var data []byte
@@ -114,7 +115,7 @@ func (s *Store) Result(of host.Session, callID string) ([]byte, error) {
 
 // StoreResult stores a file for a call of a session, and returns its path; "" if it could not. ending follows the
 // call's id in the name of the file.
-func (s *Store) StoreResult(of host.Session, callID, ending string, data []byte) (path string) {
+func (s *Store) StoreResult(of caller.Session, callID, ending string, data []byte) (path string) {
 	if s == nil || s.Dir == "" || len(data) > maxResultBytes || s.hides(of) {
 		return ""
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -195,7 +196,7 @@ func summary(e *host.Error) []string {
 
 // Update calls change with a session, under a lock between processes, and writes the session back if change returns
 // true. Without a name, or if the folder cannot be written, change gets an empty session that is not stored.
-func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
+func (s *Store) Update(of caller.Session, change func(*State) (changed bool)) {
 	if s == nil || s.Dir == "" || of.Name == "" || s.hides(of) || os.MkdirAll(s.Dir, 0o700) != nil {
 		change(&State{})
 		return
@@ -226,7 +227,7 @@ func (s *Store) Update(of host.Session, change func(*State) (changed bool)) {
 
 // hides reports whether the name of a session contains the value of a secret. It returns false for a temporary
 // session, because its client does not choose the name.
-func (s *Store) hides(of host.Session) bool {
+func (s *Store) hides(of caller.Session) bool {
 	return s.Redact != nil && !of.Temporary && len(of.Name) >= host.MinHeldSecret && s.Redact()(of.Name) != of.Name
 }
 
@@ -264,7 +265,7 @@ func (s *Store) write(path string) {
 }
 
 // Delete removes what was remembered of a session and its results, also for the plugins' sessions that serve it.
-func (s *Store) Delete(of host.Session) {
+func (s *Store) Delete(of caller.Session) {
 	if s == nil || s.Dir == "" {
 		return
 	}
@@ -319,7 +320,7 @@ func (s *Store) now() time.Time {
 
 // fileName returns the file name of a session. Sessions that are not the user's have a hash, so that no caller can
 // choose a path.
-func fileName(s host.Session) string {
+func fileName(s caller.Session) string {
 	switch {
 	case s.Owner == "" && s.Name == "":
 		return "none"
@@ -331,13 +332,13 @@ func fileName(s host.Session) string {
 }
 
 // isNamedByFile reports whether the name of the session's file says which session it is.
-func isNamedByFile(s host.Session) bool {
+func isNamedByFile(s caller.Session) bool {
 	return s.Owner == "" && (s.Name == "" || isFileName(s.Name))
 }
 
 // StoredSession is what is stored of a session.
 type StoredSession struct {
-	Session host.Session // Owner, Name and Within
+	Session caller.Session // Owner, Name and Within
 	Used    time.Time
 	Shown   []ShownTool
 	Results []StoredResult // the latest one first
@@ -376,9 +377,9 @@ func (s *Store) List() []StoredSession {
 		if err != nil || json.Unmarshal(data, &stored) != nil || s.now().Sub(protect.ModTime(path)) >= sessionTTL {
 			continue
 		}
-		of := host.SessionOf(stored.Of)
+		of := caller.SessionOf(stored.Of)
 		if name, named := strings.CutPrefix(file, "s-"); named {
-			of = host.Session{Name: name}
+			of = caller.Session{Name: name}
 		} else if stored.Of == "" {
 			continue // written by a version that did not record its owner
 		}

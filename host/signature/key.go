@@ -12,6 +12,7 @@ import (
 	"aead.dev/minisign"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -132,7 +133,7 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 	if errors.Is(err, os.ErrExist) {
 		return host.Errorf(host.AlreadyExists, "%s already exists, and a key is never overwritten; name another path",
 			manifest.CleanLine(path)).
-			WithSteps(host.OperatorStep(host.OpPluginSign, "--new-key", "PATH"))
+			WithSteps(step.Operator(step.OpPluginSign, "--new-key", "PATH"))
 	}
 	if err != nil {
 		return host.Errorf(host.Unavailable, "the key cannot be written: %v", err)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -63,7 +64,7 @@ func (t *Trust) read() (string, []TrustedKey, error) {
 	keys, line, err := parseTrusted(string(data))
 	if err != nil {
 		return "", nil, host.Errorf(host.ConfigError, "%s:%d: %s", t.Path, line,
-			manifest.CleanLine(err.Error())).WithSteps(host.OperatorStep(host.OpPolicyCheck))
+			manifest.CleanLine(err.Error())).WithSteps(step.Operator(step.OpPolicyCheck))
 	}
 	return string(data), keys, nil
 }
@@ -140,10 +141,10 @@ func (t *Trust) Add(key Key, name string) (Change, error) {
 	if i := slices.IndexFunc(keys, func(o TrustedKey) bool { return o.Key == key }); i >= 0 {
 		return Change{}, host.Errorf(host.AlreadyExists, "the key %s is already trusted, in line %d of %s", keys[i],
 			keys[i].line, t.Path).
-			WithSteps(host.OperatorStep(host.OpPluginTrust, "--list"))
+			WithSteps(step.Operator(step.OpPluginTrust, "--list"))
 	}
 	if err := checkEntry(entry, keys); err != nil {
-		return Change{}, host.Errorf(host.InvalidArgs, "%s", err).WithSteps(host.OperatorStep(host.OpPluginTrust, "--list"))
+		return Change{}, host.Errorf(host.InvalidArgs, "%s", err).WithSteps(step.Operator(step.OpPluginTrust, "--list"))
 	}
 	whole := cmp.Or(text, trustHeader)
 	if !strings.HasSuffix(whole, "\n") {
@@ -165,7 +166,7 @@ func (t *Trust) Remove(keyOrName string) (Change, error) {
 	if i < 0 {
 		return Change{}, host.Errorf(host.NotFound, "%q is not a trusted key; expected the key itself or its name",
 			manifest.CleanLine(keyOrName)).
-			WithSteps(host.OperatorStep(host.OpPluginTrust, "--list"))
+			WithSteps(step.Operator(step.OpPluginTrust, "--list"))
 	}
 	lines := slices.Collect(strings.Lines(text))
 	rest := strings.Join(slices.Delete(lines, keys[i].line-1, keys[i].line), "")

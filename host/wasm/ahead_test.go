@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/internal/slots"
 )
 
@@ -53,15 +53,15 @@ func TestCompileAhead(t *testing.T) {
 		t.Errorf("%v: another one could be compiled ahead", err)
 	}
 
-	events := make(chan host.JobEvent, 1000)
+	events := make(chan job.Event, 1000)
 	r := requestFor(t, rev, "word", `{"text":"abc"}`)
-	r.Wants.Progress, r.Events = true, func(ev host.JobEvent) error { events <- ev; return nil }
+	r.Wants.Progress, r.Events = true, func(ev job.Event) error { events <- ev; return nil }
 	prepared := make(chan error, 1)
 	go func() { prepared <- rev.Features().Prepare(t.Context(), r) }()
 	last := 0.0
 	for range 3 {
 		ev := <-events
-		if ev.Kind != host.EventProgress || ev.Done <= last || ev.Done >= 0.001 || ev.Total != 0 ||
+		if ev.Kind != job.EventProgress || ev.Done <= last || ev.Done >= 0.001 || ev.Total != 0 ||
 			!strings.HasPrefix(ev.Message, "compiling rev, ") {
 			t.Errorf("%+v", ev)
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wasmtest"
@@ -90,7 +92,7 @@ func TestAssets(t *testing.T) {
 				} {
 					r := requestFor(t, p, tt.tool, fmt.Sprintf(`{"path":%q}`, tt.path))
 					r.Isolate = isolate
-					on(r, host.EventUse, func(e host.JobEvent) { t.Errorf("%+v: recorded %s", tt, e.Right) })
+					on(r, job.EventUse, func(e job.Event) { t.Errorf("%+v: recorded %s", tt, e.Right) })
 					result, err := invokeRequest(t, p, r)
 					if err != nil {
 						t.Fatalf("%+v: %v", tt, err)
@@ -125,7 +127,7 @@ func TestAssetsOfPrograms(t *testing.T) {
 		{[]string{"read", "/usr/lib/a/b"}, "asset"},
 	} {
 		r := requestFor(t, p, "run", argParams(tt.args...))
-		r.Grant.FS = []host.FSGrant{{Source: inside, Path: "/data", Mode: "rw"}}
+		r.Grant.FS = []grant.FS{{Source: inside, Path: "/data", Mode: "rw"}}
 		result, err := invokeRequest(t, p, r)
 		if err != nil || !strings.Contains(string(result.Data), tt.want) {
 			t.Errorf("%v: %v, %v", tt.args, result, err)

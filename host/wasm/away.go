@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/internal/lists"
@@ -33,7 +36,7 @@ type Errand struct {
 	Pool    string
 	Caller  string // the caller; callers take turns
 	Inner   bool   // a plugin makes the call
-	Isolate string // as in [host.Job]
+	Isolate string // as in [job.Job]
 	Again   bool   // the call was lost on another machine
 	// MaxFrame bounds the size of one frame on the connection, in bytes.
 	MaxFrame int
@@ -58,7 +61,7 @@ func StaysHere(right string) bool {
 }
 
 // staying returns the names of a grant's rights that tie a call to this machine.
-func staying(g host.Grant) []string { return lists.Filter(g.Names(), StaysHere) }
+func staying(g grant.Grant) []string { return lists.Filter(g.Names(), StaysHere) }
 
 // awayTries bounds how often a call is sent to other machines. The call's deadline may end it earlier.
 const awayTries = 100
@@ -79,7 +82,7 @@ func (p *Provider) goesAway(r *host.Request) (goes bool, why string) {
 }
 
 // runAway runs a job on another machine. ran is false if none can run it, for the reason given.
-func (p *Provider) runAway(ctx context.Context, j *guest.Job) (result *host.Result, ran bool, why string, err error) {
+func (p *Provider) runAway(ctx context.Context, j *guest.Job) (result *job.Result, ran bool, why string, err error) {
 	r, engine := j.Request, ""
 	on, err := p.runsOn()
 	if err != nil {
@@ -106,7 +109,7 @@ type awaySlot struct {
 	last  bool
 }
 
-func (s *awaySlot) run(a *remoteCall) (*host.Result, error) {
+func (s *awaySlot) run(a *remoteCall) (*job.Result, error) {
 	a.conn = wire.NewConn(bufio.NewReader(s), s)
 	stop := context.AfterFunc(a.control.Ctx, s.Close)
 	defer stop()
@@ -128,7 +131,7 @@ func (s *awaySlot) release(bool) { s.Close() }
 type Service struct {
 	// Find returns the plugin with a digest.
 	Find    func(ctx context.Context, digest string) (*Provider, error)
-	Isolate string // as in [host.Job]
+	Isolate string // as in [job.Job]
 	Scope   string // distinguishes the sessions of the other host from those of others
 }
 
@@ -184,7 +187,7 @@ func (s *asker) forward(ctx context.Context) {
 }
 
 // run runs the call that another host has sent.
-func (s *Service) run(ctx context.Context, p *Provider, from *asker, w *wire.Call) (*host.Result, error) {
+func (s *Service) run(ctx context.Context, p *Provider, from *asker, w *wire.Call) (*job.Result, error) {
 	grant, err := w.Grant()
 	if stays := staying(grant); err != nil || len(stays) > 0 {
 		return nil, host.Errorf(host.Internal, "the call has rights that are tied to another machine: %q, %v", stays, err)
@@ -194,7 +197,7 @@ func (s *Service) run(ctx context.Context, p *Provider, from *asker, w *wire.Cal
 		return nil, err
 	}
 	r := from.request(w, m, grant)
-	if r.Isolate, r.Session = s.Isolate, (host.Session{Name: s.Scope + w.Session}); r.Def == nil {
+	if r.Isolate, r.Session = s.Isolate, (caller.Session{Name: s.Scope + w.Session}); r.Def == nil {
 		return nil, host.Errorf(host.Internal, "%s has no tool %s", m.Name, manifest.CleanLine(w.Tool))
 	}
 	if err := p.prepareFor(ctx, r); err != nil {

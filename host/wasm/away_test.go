@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/providertest"
 )
 
@@ -57,7 +59,7 @@ func (p *pipe) Close() { _ = p.Conn.Close() }
 // away is a provider whose calls name a pool.
 type away struct{ *Provider }
 
-func (p away) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p away) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	r.Pool = "pool"
 	return p.Provider.Invoke(ctx, r)
 }
@@ -91,7 +93,7 @@ func TestWhatStays(t *testing.T) {
 		{"a folder", "fs:ro:" + t.TempDir() + "=/data", nil},
 		{"a variable", "env:LANG", func(r *host.Request) { r.Grant.Env = map[string]string{"LANG": "C"} }},
 		{"a secret", "secret:read:TOKEN", func(r *host.Request) {
-			r.Grant.Secrets = []host.SecretGrant{{Name: "OTHER"}, {Name: "TOKEN", Read: true}}
+			r.Grant.Secrets = []grant.Secret{{Name: "OTHER"}, {Name: "TOKEN", Read: true}}
 		}},
 		{"the browser", "browser:session", func(r *host.Request) { r.Grant.Browser = true }},
 		{"no isolation", "isolate is none", func(r *host.Request) { r.Isolate = isolateNone }},
@@ -103,7 +105,7 @@ func TestWhatStays(t *testing.T) {
 			c.change(r)
 		} else {
 			source := strings.TrimSuffix(strings.TrimPrefix(c.warning, "fs:ro:"), "=/data")
-			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: source, Mode: "ro"}}
+			r.Grant.FS = []grant.FS{{Path: "/data", Source: source, Mode: "ro"}}
 		}
 		result, err := invokeRequest(t, p, r)
 		if err != nil || len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], c.warning) || o.ran > 0 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 )
 
@@ -82,7 +82,7 @@ func BenchmarkAdmit(b *testing.B) {
 			m, _ := p.Manifest()
 			b.SetBytes(int64(len(wasm)))
 			for b.Loop() {
-				if _, err := module.ValidateModule(wasm, m, host.ModuleLimits{}); err != nil {
+				if _, err := module.ValidateModule(wasm, m, grant.ModuleLimits{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -23,6 +23,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
@@ -71,7 +73,7 @@ func compileBudget(codeBytes int) budget {
 }
 
 // budgetWithin returns the budget for a code section of codeBytes bytes. The policy may set another one in l.
-func (e *Engine) budgetWithin(l host.ModuleLimits, codeBytes int) budget {
+func (e *Engine) budgetWithin(l grant.ModuleLimits, codeBytes int) budget {
 	b := e.budget(codeBytes)
 	return budget{cmp.Or(l.CompileTime, b.cpu), cmp.Or(uint64(l.CompileMemoryMiB)<<20, b.memory)}
 }
@@ -236,7 +238,7 @@ func (e *Engine) runCompiler(j *compileJob, order *guest.ImageOrder, dir string)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(module.Wasm), stdout, stderr
 	if err := contain.Start(cmd); err != nil {
 		return world.Failed(host.Unavailable, err, "cannot start the compiler for %s: %v", name, err).
-			WithSteps(host.OperatorStep(host.OpDoctor))
+			WithSteps(step.Operator(step.OpDoctor))
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()

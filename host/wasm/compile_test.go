@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/store"
@@ -118,9 +119,9 @@ func TestCompileBudget(t *testing.T) {
 // TestModuleLimits checks that the limits of a plugin decide whether its module is compiled, and that a refusal names
 // the setting that accepts it.
 func TestModuleLimits(t *testing.T) {
-	var limits host.ModuleLimits
+	var limits grant.ModuleLimits
 	dir := t.TempDir()
-	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler, ModuleLimits: func(plugin string) (host.ModuleLimits,
+	e, _ := cacheEngine(t, Config{CacheDir: dir, Child: compiler, ModuleLimits: func(plugin string) (grant.ModuleLimits,
 		error) {
 		if plugin != "rev" {
 			t.Errorf("the limits of %s", plugin)
@@ -129,12 +130,12 @@ func TestModuleLimits(t *testing.T) {
 	}})
 	refused := ""
 	for _, tt := range []struct {
-		limits host.ModuleLimits
+		limits grant.ModuleLimits
 		says   string // "" if it runs
 	}{
-		{host.ModuleLimits{Functions: 10}, "at most 10 are accepted (section function, offset "},
-		{host.ModuleLimits{TableEntries: 1}, "entries is declared, at most 1 are accepted"},
-		{host.ModuleLimits{}, ""},
+		{grant.ModuleLimits{Functions: 10}, "at most 10 are accepted (section function, offset "},
+		{grant.ModuleLimits{TableEntries: 1}, "entries is declared, at most 1 are accepted"},
+		{grant.ModuleLimits{}, ""},
 	} {
 		limits = tt.limits
 		_, err := invoke(t, testGuest(t, e, "rev", "rev"), "word", `{"text":"abc"}`)
@@ -156,7 +157,7 @@ func TestModuleLimits(t *testing.T) {
 	}
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "rev.manifest.json")))
 	for n, want := range map[int]bool{functions: true, functions - 1: false} {
-		_, err := module.ValidateModule(readFile(t, filepath.Join(guestDir, "rev.wasm")), m, host.ModuleLimits{Functions: n})
+		_, err := module.ValidateModule(readFile(t, filepath.Join(guestDir, "rev.wasm")), m, grant.ModuleLimits{Functions: n})
 		if (err == nil) != want {
 			t.Errorf("%d functions: %v", n, err)
 		}
@@ -170,7 +171,7 @@ func TestCompileBudgetGrows(t *testing.T) {
 			t.Errorf("%d MiB: %+v, want %v", mib, got, want)
 		}
 	}
-	set := host.ModuleLimits{CompileTime: time.Minute * 3, CompileMemoryMiB: 4096}
+	set := grant.ModuleLimits{CompileTime: time.Minute * 3, CompileMemoryMiB: 4096}
 	if got := New(Config{}).budgetWithin(set, 1<<20); got != (budget{3 * time.Minute, 4 << 30}) {
 		t.Errorf("%+v with %+v", got, set)
 	}
@@ -611,7 +612,7 @@ func TestPackedLookup(t *testing.T) {
 // TestStub checks that the engine accepts the stub of a module, and that it equals its own stub.
 func TestStub(t *testing.T) {
 	whole, err := module.ValidateModule(readFile(t, filepath.Join(guestDir, "echo.wasm")),
-		loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))), host.ModuleLimits{})
+		loadManifest(t, readFile(t, filepath.Join(guestDir, "echo.manifest.json"))), grant.ModuleLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/wasmtest"
@@ -223,7 +225,7 @@ func renderAll(t testing.TB, c *store.Candidate) string {
 	show("the names", names, err)
 	for _, name := range names[:min(3, len(names))] {
 		for tier := manifest.Tier1; tier <= manifest.Tier3; tier++ {
-			docs, err := h.Describe(ctx, host.Principal{Name: "cli"}, c.Manifest.Name+"."+name, tier)
+			docs, err := h.Describe(ctx, caller.Principal{Name: "cli"}, c.Manifest.Name+"."+name, tier)
 			show("the description", docs, err)
 			text := manifest.Describe(c.Manifest, c.Manifest.Tool(name), tier).Text()
 			wasmtest.CheckDisplayed(t, "the text of a description", text)
@@ -231,7 +233,7 @@ func renderAll(t testing.TB, c *store.Candidate) string {
 		}
 	}
 	for _, detail := range []string{"names", "signatures", "full"} {
-		found, notes, err := h.SearchDetailed(ctx, host.Principal{Name: "cli"}, host.SearchQuery{Text: "call a tool do it"},
+		found, notes, err := h.SearchDetailed(ctx, caller.Principal{Name: "cli"}, search.Query{Text: "call a tool do it"},
 			detail,
 			nil)
 		show("what is found", found, err)

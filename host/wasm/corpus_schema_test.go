@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/wasmtest"
 	"github.com/parley-tools/parley/manifest"
@@ -174,7 +175,7 @@ func installAndCall(t *testing.T, e *Engine, params, returns, given, result stri
 		t.Fatal(err)
 	}
 	a, _ := h.Call(context.Background(), host.Call{Name: "schemas.call", Params: json.RawMessage(given),
-		Principal: host.Principal{Name: "cli"}})
+		Principal: caller.Principal{Name: "cli"}})
 	for _, w := range a.Warnings {
 		wasmtest.CheckDisplayed(t, "a warning", w)
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
@@ -52,7 +54,7 @@ func (a attack) mounts(t testing.TB, r *host.Request) (changes func() string) {
 	if mode == "crowd" {
 		inside, mode = crowd(), "rw"
 	}
-	r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: mode}, {Path: "/other", Source: other, Mode: "rw"}}
+	r.Grant.FS = []grant.FS{{Path: "/data", Source: inside, Mode: mode}, {Path: "/other", Source: other, Mode: "rw"}}
 	watched := []string{outside}
 	if mode == "ro" {
 		watched = append(watched, inside)
@@ -136,8 +138,8 @@ func (a attack) runOnce(t *testing.T, p *Provider) (overrun time.Duration) {
 	}
 	loadErr := p.Prepare(context.Background())
 	r := a.request(t, p, wait)
-	on(r, host.EventLog, func(e host.JobEvent) { wasmtest.CheckDisplayed(t, "the log", e.Message) })
-	on(r, host.EventProgress, func(e host.JobEvent) { wasmtest.CheckDisplayed(t, "progress", e.Message) })
+	on(r, job.EventLog, func(e job.Event) { wasmtest.CheckDisplayed(t, "the log", e.Message) })
+	on(r, job.EventProgress, func(e job.Event) { wasmtest.CheckDisplayed(t, "progress", e.Message) })
 	changes := a.mounts(t, r)
 	files := openFiles()
 	start := time.Now()

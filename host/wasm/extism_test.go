@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -54,7 +56,7 @@ func TestExtism(t *testing.T) {
 			if isolated {
 				skipWithoutRunners(t)
 			}
-			testExtism(t, func(tool, params string, asked *host.Request) (*host.Result, *host.Error) {
+			testExtism(t, func(tool, params string, asked *host.Request) (*job.Result, *host.Error) {
 				r := requestFor(t, p, tool, params)
 				r.Settings = json.RawMessage(`{"word":"Moin","n":[1]}`)
 				if asked != nil {
@@ -70,7 +72,7 @@ func TestExtism(t *testing.T) {
 	}
 }
 
-func testExtism(t *testing.T, call func(tool, params string, asked *host.Request) (*host.Result, *host.Error)) {
+func testExtism(t *testing.T, call func(tool, params string, asked *host.Request) (*job.Result, *host.Error)) {
 	for _, c := range []struct{ tool, data string }{
 		{"text", `"first\nsecond"`}, {"structured", `{"n":1}`}, {"config", `"Moin"`}, {"variables", `"kept"`},
 		{"log", `"logged"`}, {"variables", `"kept"`}, // a variable is of one call
@@ -110,13 +112,13 @@ func testExtism(t *testing.T, call func(tool, params string, asked *host.Request
 	}
 
 	// HTTP requests are those of any guest, with the body as it is.
-	var sent host.HTTPRequest
+	var sent outbound.Request
 	web := &host.Request{}
-	serving(web).HTTP = func(_ context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
+	serving(web).HTTP = func(_ context.Context, q *outbound.Request) (*outbound.Response, error) {
 		if sent = *q; strings.Contains(q.URL, "elsewhere") {
 			return nil, &host.Error{Code: host.Denied, Message: "not granted"}
 		}
-		return &host.HTTPResponse{Status: 201, Headers: [][2]string{{"X-Test", "yes"}},
+		return &outbound.Response{Status: 201, Headers: [][2]string{{"X-Test", "yes"}},
 			Body: []byte("body of " + q.Method)}, nil
 	}
 	result, err = call("http", `{"method":"POST","url":"http://a.test/b"}`, web)

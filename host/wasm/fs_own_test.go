@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/protect"
 )
 
@@ -46,7 +46,7 @@ func TestOwnFiles(t *testing.T) {
 	mode := "rw"
 	call := func(isolated bool, folder string, args ...string) string {
 		r := requestFor(t, p, "run", argParams(args...))
-		r.Grant = host.Grant{FS: []host.FSGrant{{Path: "/data", Source: at(folder), Mode: mode}}}
+		r.Grant = grant.Grant{FS: []grant.FS{{Path: "/data", Source: at(folder), Mode: mode}}}
 		r.Guard = own.Guard()
 		run := invokeRequest
 		if isolated {

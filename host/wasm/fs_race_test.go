@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/internal/wasmtest"
 )
@@ -85,7 +86,7 @@ func TestSwapped(t *testing.T) {
 	for (calls < rounds*len(scripts) || swaps.Load() < minSwaps) && !t.Failed() {
 		script := "path_open 3 1 '.' 2 2 0 0 @; fd_close $;" + strings.Repeat(scripts[calls%len(scripts)]+";", 200)
 		r := requestFor(t, p, "run", string(guest.Marshal(map[string]string{"script": script})))
-		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: "rw"}}
+		r.Grant.FS = []grant.FS{{Path: "/data", Source: inside, Mode: "rw"}}
 		result, err := invokeRequest(t, p, r)
 		if err != nil && err.Code != host.LimitExceeded { // the guest reached the limit of created files
 			t.Error(err)

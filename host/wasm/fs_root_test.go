@@ -12,6 +12,8 @@ import (
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -29,7 +31,7 @@ const (
 // mounted returns a folder as the guest of this request sees it.
 func mounted(t *testing.T, dir, mode string, r *host.Request) *world.RootFS {
 	t.Helper()
-	c := guest.New(nil, guest.NewJob("", host.Limits{}, &manifest.Manifest{Name: "guest"}, nil, r))
+	c := guest.New(nil, guest.NewJob("", grant.Limits{}, &manifest.Manifest{Name: "guest"}, nil, r))
 	c.Control.Ctx, c.Control.Deadline = t.Context(), time.Now().Add(time.Hour)
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -38,7 +40,7 @@ func mounted(t *testing.T, dir, mode string, r *host.Request) *world.RootFS {
 	c.Files.Roots = append(c.Files.Roots, root)
 	t.Cleanup(c.Files.CloseAll)
 	return &world.RootFS{Control: c.Control, Files: c.Files, Root: root, Writable: mode == "rw",
-		Grant: host.FSGrant{Path: "/data", Source: dir, Mode: mode}}
+		Grant: grant.FS{Path: "/data", Source: dir, Mode: mode}}
 }
 
 // stopped returns the error with which op ended the guest, or nil.
@@ -77,32 +79,32 @@ func TestFileLimits(t *testing.T) {
 	entries := func(f *world.RootFS) int { return len(store.ReadDir(f.Grant.Source)) - 1 }
 	for _, tt := range []struct {
 		name, text string
-		limits     host.Limits
+		limits     grant.Limits
 		step       func(f *world.RootFS, i int)
 		done       func(f *world.RootFS) int
 	}{
-		{"open", "more than 3 files open", host.Limits{OpenFiles: limit},
+		{"open", "more than 3 files open", grant.Limits{OpenFiles: limit},
 			func(f *world.RootFS, _ int) { open(f, "file", readOnly) },
 			func(f *world.RootFS) int { return len(f.Files.Open) }},
-		{"created by opening", "created more than 3 files", host.Limits{FilesCreated: limit},
+		{"created by opening", "created more than 3 files", grant.Limits{FilesCreated: limit},
 			func(f *world.RootFS, i int) { open(f, names[i], writeOnly|create).Close() }, entries},
-		{"created folders", "created more than 3 files", host.Limits{FilesCreated: limit},
+		{"created folders", "created more than 3 files", grant.Limits{FilesCreated: limit},
 			func(f *world.RootFS, i int) { f.Mkdir(names[i], 0o700) }, entries},
-		{"created links", "created more than 3 files", host.Limits{FilesCreated: limit},
+		{"created links", "created more than 3 files", grant.Limits{FilesCreated: limit},
 			func(f *world.RootFS, i int) { f.Link("file", names[i]) }, entries},
-		{"written", "wrote more than 3 bytes", host.Limits{BytesWritten: limit},
+		{"written", "wrote more than 3 bytes", grant.Limits{BytesWritten: limit},
 			func(f *world.RootFS, i int) {
 				file := open(f, "file", writeOnly|experimentalsys.O_APPEND)
 				defer file.Close()
 				file.Write([]byte{'x'})
 			}, size},
-		{"written at an offset", "wrote more than 3 bytes", host.Limits{BytesWritten: limit},
+		{"written at an offset", "wrote more than 3 bytes", grant.Limits{BytesWritten: limit},
 			func(f *world.RootFS, i int) {
 				file := open(f, "file", readWrite)
 				defer file.Close()
 				file.Pwrite([]byte{'x'}, int64(i))
 			}, size},
-		{"extended", "wrote more than 3 bytes", host.Limits{BytesWritten: limit},
+		{"extended", "wrote more than 3 bytes", grant.Limits{BytesWritten: limit},
 			func(f *world.RootFS, i int) {
 				file := open(f, "file", readWrite)
 				defer file.Close()
@@ -112,7 +114,7 @@ func TestFileLimits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			put(t, filepath.Join(dir, "file"), nil)
-			f := mounted(t, dir, "rw", &host.Request{Job: host.Job{Tool: "tool", Limits: tt.limits}})
+			f := mounted(t, dir, "rw", &host.Request{Job: job.Job{Tool: "tool", Limits: tt.limits}})
 			for i := range limit {
 				if err := stopped(func() { tt.step(f, i) }); err != nil {
 					t.Fatalf("step %d: %v", i+1, err)
@@ -134,7 +136,7 @@ func TestLargeWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
 	put(t, path, nil)
-	f := mounted(t, dir, "rw", &host.Request{Job: host.Job{Limits: host.Limits{BytesWritten: 100}}})
+	f := mounted(t, dir, "rw", &host.Request{Job: job.Job{Limits: grant.Limits{BytesWritten: 100}}})
 	file, errno := f.OpenFile("file", writeOnly, 0)
 	if errno != 0 {
 		t.Fatal(errno)
@@ -157,7 +159,7 @@ func TestRecordedUse(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, "dir"), 0o700))
 	var uses []string
 	r := &host.Request{}
-	on(r, host.EventUse, func(e host.JobEvent) { uses = append(uses, e.Right) })
+	on(r, job.EventUse, func(e job.Event) { uses = append(uses, e.Right) })
 	f := mounted(t, dir, "rw", r)
 	at := func(how, name string) string { return "fs:" + how + ":" + filepath.Join(dir, name) }
 	for _, tt := range []struct {

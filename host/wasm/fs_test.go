@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
@@ -119,7 +120,7 @@ func changesIn(before, after string) string {
 	return b.String()
 }
 
-func runProbe(t *testing.T, p *Provider, grant host.Grant, args ...string) string {
+func runProbe(t *testing.T, p *Provider, grant grant.Grant, args ...string) string {
 	t.Helper()
 	r := requestFor(t, p, "run", argParams(args...))
 	r.Grant = grant
@@ -143,7 +144,7 @@ func TestReadToolWritesNothing(t *testing.T) {
 		r := requestFor(t, p, "run", argParams("write", "/data/file", "x"))
 		def := *r.Def
 		def.Effect = effect
-		r.Def, r.Grant.FS = &def, []host.FSGrant{{Path: "/data", Source: inside, Mode: "ro"}}
+		r.Def, r.Grant.FS = &def, []grant.FS{{Path: "/data", Source: inside, Mode: "ro"}}
 		result, err := invokeRequest(t, p, r)
 		if err != nil {
 			t.Fatal(err)
@@ -158,8 +159,8 @@ func TestReadToolWritesNothing(t *testing.T) {
 func TestMounts(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
 	inside, outside := tree(t)
-	readOnly := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: inside, Mode: "ro"}}}
-	writable := host.Grant{FS: []host.FSGrant{{Path: "/data", Source: inside, Mode: "rw"}}}
+	readOnly := grant.Grant{FS: []grant.FS{{Path: "/data", Source: inside, Mode: "ro"}}}
+	writable := grant.Grant{FS: []grant.FS{{Path: "/data", Source: inside, Mode: "rw"}}}
 	before, beforeOutside := snapshot(t, inside), snapshot(t, outside)
 
 	both := []struct {
@@ -193,7 +194,7 @@ func TestMounts(t *testing.T) {
 		{"link", "/data/file", "/data/hard"},
 		{"symlink", "file", "/data/soft"}, {"utimes", "/data/file"},
 	}
-	for _, grant := range []host.Grant{readOnly, writable} {
+	for _, grant := range []grant.Grant{readOnly, writable} {
 		for _, tt := range both {
 			if got := runProbe(t, p, grant, tt.args...); !strings.Contains(got, tt.want) {
 				t.Errorf("%s %v: %q, want %q", grant.FS[0].Mode, tt.args, got, tt.want)
@@ -265,7 +266,7 @@ func TestInvalidFolderGrants(t *testing.T) {
 			*host.Request
 		}{{reactor, requestFor(t, reactor, "echo", `{"value":1}`)},
 			{command, requestFor(t, command, "word", `{"text":"a"}`)}} {
-			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: filepath.Join(dir, name), Mode: "ro"}}
+			r.Grant.FS = []grant.FS{{Path: "/data", Source: filepath.Join(dir, name), Mode: "ro"}}
 			if _, err := invokeRequest(t, r.plugin, r.Request); err == nil || err.Code != host.ConfigError ||
 				!strings.Contains(err.Message, filepath.Join(dir, name)) {
 				t.Errorf("%s, granted %s: %v", r.plugin.Info().Name, name, err)
@@ -278,25 +279,25 @@ func TestInvalidFolderGrants(t *testing.T) {
 // clock always runs.
 func TestClockRandomEnv(t *testing.T) {
 	p := localGuest(t, testEngine(t), "probe")
-	if got := runProbe(t, p, host.Grant{}, "time"); got != "epoch runs" {
+	if got := runProbe(t, p, grant.Grant{}, "time"); got != "epoch runs" {
 		t.Errorf("without a grant: %q", got)
 	}
-	if got := runProbe(t, p, host.Grant{Clock: true}, "time"); got != "now runs" {
+	if got := runProbe(t, p, grant.Grant{Clock: true}, "time"); got != "now runs" {
 		t.Errorf("with a grant: %q", got)
 	}
-	a, b := runProbe(t, p, host.Grant{}, "random"), runProbe(t, p, host.Grant{}, "random")
+	a, b := runProbe(t, p, grant.Grant{}, "random"), runProbe(t, p, grant.Grant{}, "random")
 	if a != b || len(a) != 32 {
 		t.Errorf("without a grant: %q and %q", a, b)
 	}
-	c, d := runProbe(t, p, host.Grant{Random: true}, "random"), runProbe(t, p, host.Grant{Random: true}, "random")
+	c, d := runProbe(t, p, grant.Grant{Random: true}, "random"), runProbe(t, p, grant.Grant{Random: true}, "random")
 	if c == d || c == a || len(c) != 32 {
 		t.Errorf("with a grant: %q and %q", c, d)
 	}
 	t.Setenv("PARLEY_TEST_SECRET", "must not be seen")
-	if got := runProbe(t, p, host.Grant{}, "env"); got != "" {
+	if got := runProbe(t, p, grant.Grant{}, "env"); got != "" {
 		t.Errorf("environment without a grant: %q", got)
 	}
-	if got := runProbe(t, p, host.Grant{Env: map[string]string{"LANG": "C"}}, "env"); got != "LANG=C" {
+	if got := runProbe(t, p, grant.Grant{Env: map[string]string{"LANG": "C"}}, "env"); got != "LANG=C" {
 		t.Errorf("environment with a grant: %q", got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/internal/wasmtest"
 )
 
@@ -23,7 +23,7 @@ func TestWASI(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := e.Provider(sourceOf(readFile(t, program), wasmtest.Command(t, "guest")))
 			r := requestFor(t, p, "run", `{}`)
-			r.Grant = host.Grant{FS: []host.FSGrant{{Path: "/", Source: linkedFolder(t), Mode: "rw"}}}
+			r.Grant = grant.Grant{FS: []grant.FS{{Path: "/", Source: linkedFolder(t), Mode: "rw"}}}
 			if _, err := invokeRequest(t, p, r); err != nil {
 				t.Errorf("%s.c:%s", name, err.Message)
 			}

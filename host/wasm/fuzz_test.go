@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -14,11 +16,11 @@ import (
 func fuzzCall() *guest.Call {
 	m := &manifest.Manifest{Name: "fuzz", Kind: manifest.KindParley,
 		ExitCodes: []manifest.ExitCode{{Code: 10, Name: "ten"}}}
-	r := &host.Request{Job: host.Job{Tool: "tool", Grant: host.Grant{Tools: []string{"cdp.*"}}}}
-	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
-		return &host.Result{}, nil
+	r := &host.Request{Job: job.Job{Tool: "tool", Grant: grant.Grant{Tools: []string{"cdp.*"}}}}
+	serving(r).CallTool = func(context.Context, string, json.RawMessage, job.Options) (*job.Result, error) {
+		return &job.Result{}, nil
 	}
-	return guest.New(nil, guest.NewJob("", host.Limits{}, m, nil, r))
+	return guest.New(nil, guest.NewJob("", grant.Limits{}, m, nil, r))
 }
 
 // FuzzResponse checks that any response becomes a result or a *host.Error.

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
@@ -100,8 +102,8 @@ func FuzzWASI(f *testing.F) {
 		script := fuzzScript(data)
 		r := requestFor(t, p, "run", string(guest.Marshal(map[string]string{"script": script})))
 		r.Options.Timeout = time.Second
-		r.Grant.FS = []host.FSGrant{{Path: "/data", Source: inside, Mode: []string{"ro", "rw"}[len(data)%2]}}
-		on(r, host.EventLog, func(e host.JobEvent) { wasmtest.CheckDisplayed(t, "the log", e.Message) })
+		r.Grant.FS = []grant.FS{{Path: "/data", Source: inside, Mode: []string{"ro", "rw"}[len(data)%2]}}
+		on(r, job.EventLog, func(e job.Event) { wasmtest.CheckDisplayed(t, "the log", e.Message) })
 		start := time.Now()
 		result, err := invokeRequest(t, p, r)
 		if elapsed := time.Since(start); elapsed > 10*time.Second {
@@ -147,7 +149,7 @@ func FuzzStderr(f *testing.F) {
 		c.Control.Ctx, c.Control.Deadline = t.Context(), time.Now().Add(time.Hour)
 		c.Control.Limits.Log = 1000
 		var lines []string
-		on(c.Request, host.EventLog, func(e host.JobEvent) { lines = append(lines, e.Message) })
+		on(c.Request, job.EventLog, func(e job.Event) { lines = append(lines, e.Message) })
 		c.Capture(&world.Capture{Control: c.Control})
 		for rest := data; len(rest) > 0; {
 			n := min(len(rest), int(size)+1)

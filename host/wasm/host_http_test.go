@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // TestGuestFetch runs a C guest that sends requests to a real server.
@@ -25,11 +28,11 @@ func TestGuestFetch(t *testing.T) {
 	definition := bytes.ReplaceAll(readFile(t, filepath.Join(guestDir, "fetch.manifest.json")),
 		[]byte("http://127.0.0.1"), []byte(server.URL))
 	p := testEngine(t).Provider(sourceOf(readFile(t, filepath.Join(guestDir, "fetch.wasm")), loadManifest(t, definition)))
-	get := func(params string) (*host.Result, *host.Error) {
+	get := func(params string) (*job.Result, *host.Error) {
 		r := requestFor(t, p, "get", params)
-		serving(r).HTTP = func(ctx context.Context, q *host.HTTPRequest) (*host.HTTPResponse, error) {
+		serving(r).HTTP = func(ctx context.Context, q *outbound.Request) (*outbound.Response, error) {
 			if !strings.HasPrefix(q.URL, server.URL+"/") {
-				return nil, &host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "http:" + q.Method + ":elsewhere",
+				return nil, &host.Error{Code: host.Denied, Denied: []grant.Denial{{Right: "http:" + q.Method + ":elsewhere",
 					Why: "no grant reaches it"}}}
 			}
 			request, err := http.NewRequestWithContext(ctx, q.Method, q.URL, bytes.NewReader(q.Body))
@@ -45,7 +48,7 @@ func TestGuestFetch(t *testing.T) {
 			}
 			defer response.Body.Close()
 			body, err := io.ReadAll(response.Body)
-			return &host.HTTPResponse{Status: response.StatusCode,
+			return &outbound.Response{Status: response.StatusCode,
 				Headers: [][2]string{{"x-seen", response.Header.Get("X-Seen")}}, Body: body}, err
 		}
 		return invokeRequest(t, p, r)

@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/internal/wasmtest"
@@ -69,7 +72,7 @@ func TestHostileCommands(t *testing.T) {
 			if tt.code == host.Trapped {
 				r.Options.Timeout = 10 * time.Second
 			}
-			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
+			r.Grant.FS = []grant.FS{{Path: "/data", Source: t.TempDir(), Mode: "ro"}}
 			var err *host.Error
 			var elapsed time.Duration
 			// A busy machine can delay a call, but hardly the same one three times.
@@ -128,12 +131,12 @@ func TestGoGuestHostCalls(t *testing.T) {
 	r := requestFor(t, p, "run", `{"times":200}`)
 	r.Grant.Tools = []string{"other.*"}
 	asked, logged, progress := 0, 0, 0.0
-	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+	serving(r).CallTool = func(context.Context, string, json.RawMessage, job.Options) (*job.Result, error) {
 		asked++
-		return &host.Result{Data: guest.Marshal(strings.Repeat("y", 5000))}, nil
+		return &job.Result{Data: guest.Marshal(strings.Repeat("y", 5000))}, nil
 	}
-	on(r, host.EventLog, func(host.JobEvent) { logged++ })
-	on(r, host.EventProgress, func(e host.JobEvent) { progress = e.Done / e.Total })
+	on(r, job.EventLog, func(job.Event) { logged++ })
+	on(r, job.EventProgress, func(e job.Event) { progress = e.Done / e.Total })
 	result, failed := invokeRequest(t, p, r)
 	if failed != nil || string(result.Data) != `{"bytes":1000000}` || asked != 200 || logged != 200 || progress != 1 {
 		t.Errorf("%v %v: asked %d times, logged %d lines, progress %v", result, failed, asked, logged, progress)
@@ -141,7 +144,7 @@ func TestGoGuestHostCalls(t *testing.T) {
 
 	// A tool that blocks does not extend the call.
 	r.Options.Timeout = 50 * time.Millisecond
-	serving(r).CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+	serving(r).CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ job.Options) (*job.Result, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
@@ -174,7 +177,7 @@ func TestNoLeaks(t *testing.T) {
 			_, _ = invoke(t, echo, "trap", "{}")
 			_, _ = invoke(t, echo, "echo", "{}")
 			r := requestFor(t, honest, "run", argParams("open-many", "/data"))
-			r.Grant.FS = []host.FSGrant{{Path: "/data", Source: dir, Mode: "ro"}}
+			r.Grant.FS = []grant.FS{{Path: "/data", Source: dir, Mode: "ro"}}
 			_, _ = invokeRequest(t, honest, r)
 		}
 	}
@@ -350,10 +353,10 @@ func TestGuestRequest(t *testing.T) {
 	r := requestFor(t, p, "request", `{"value":1}`)
 	r.Settings = json.RawMessage(`{"level":3}`)
 	r.Limits.Timeout = 5 * time.Second
-	r.Grant = host.Grant{
-		FS:    []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "ro"}},
-		HTTP:  []host.HTTPGrant{{URL: "https://example.com"}},
-		Tools: []string{"cdp.Page.*"}, Secrets: []host.SecretGrant{{Name: "KEY"}}, Env: map[string]string{"LANG": "C"},
+	r.Grant = grant.Grant{
+		FS:    []grant.FS{{Path: "/data", Source: t.TempDir(), Mode: "ro"}},
+		HTTP:  []grant.HTTP{{URL: "https://example.com"}},
+		Tools: []string{"cdp.Page.*"}, Secrets: []grant.Secret{{Name: "KEY"}}, Env: map[string]string{"LANG": "C"},
 		Browser: true, Clock: true,
 	}
 	result, failed := invokeRequest(t, p, r)
@@ -370,7 +373,7 @@ func TestGuestRequest(t *testing.T) {
 	delete(got, "deadline_ms")
 	want := `{"call_id":"c1","caller":"cli","granted":{"browser":true,"clock":true,"env":["LANG"],"fs":[{"mode":"ro","path":"/data"}],"http":["https://example.com"],` +
 		`"random":false,"secrets":["KEY"],"tools":["cdp.Page.*"]},"host":"0.1.0","params":{"value":1},"session":"` +
-		(host.Session{Name: "s1"}).GuestID("echo") + `","settings":{"level":3},"tool":"request"}`
+		(caller.Session{Name: "s1"}).GuestID("echo") + `","settings":{"level":3},"tool":"request"}`
 	if s := string(guest.Marshal(got)); s != want {
 		t.Errorf("got  %s\nwant %s", s, want)
 	}
@@ -385,8 +388,8 @@ func TestHostCalls(t *testing.T) {
 		r := requestFor(t, p, tool, params)
 		r.Grant.Tools = grant
 		serving(r).CallTool = func(
-			_ context.Context, name string, params json.RawMessage, o host.Options,
-		) (*host.Result, error) {
+			_ context.Context, name string, params json.RawMessage, o job.Options,
+		) (*job.Result, error) {
 			called = append(called, fmt.Sprintf("%s %s %s %d", name, params, o.Timeout, o.MaxBytes))
 			if !slices.Contains(r.Grant.Tools, "*") && !strings.HasPrefix(name, "cdp.Page.") {
 				return nil, host.Errorf(host.Denied, "not granted")
@@ -394,7 +397,7 @@ func TestHostCalls(t *testing.T) {
 			if name == "cdp.Page.crash" {
 				return nil, host.Errorf(host.TargetCrashed, "the page crashed")
 			}
-			return &host.Result{Data: json.RawMessage(`{"frameId":"f"}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{"frameId":"f"}`)}, nil
 		}
 		result, err := invokeRequest(t, p, r)
 		if err != nil {
@@ -443,8 +446,8 @@ func TestLogAndProgress(t *testing.T) {
 	p := testGuest(t, testEngine(t), "echo", "echo")
 	var lines []string
 	r := requestFor(t, p, "log", "{}")
-	on(r, host.EventLog, func(e host.JobEvent) { lines = append(lines, fmt.Sprint(e.Level, " ", e.Message)) })
-	on(r, host.EventProgress, func(e host.JobEvent) {
+	on(r, job.EventLog, func(e job.Event) { lines = append(lines, fmt.Sprint(e.Level, " ", e.Message)) })
+	on(r, job.EventProgress, func(e job.Event) {
 		lines = append(lines, fmt.Sprint(e.Done, "/", e.Total, " ", e.Message))
 	})
 	for _, tool := range []string{"log", "progress", "print"} {

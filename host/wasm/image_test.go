@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
@@ -265,7 +266,7 @@ func TestImageBounds(t *testing.T) {
 	if _, err := invoke(t, p, "show", `{}`); err != nil {
 		t.Errorf("with the default: %v", err)
 	}
-	for _, grant := range []host.Grant{{Random: true}, {Env: map[string]string{"A": "b"}}} {
+	for _, grant := range []grant.Grant{{Random: true}, {Env: map[string]string{"A": "b"}}} {
 		r := requestFor(t, p, "show", `{}`)
 		r.Grant = grant
 		if _, err := invokeRequest(t, p, r); err == nil {

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
 	"github.com/parley-tools/parley/internal/lists"
 )
 
-// Values of [host.Job].Isolate, besides "".
+// Values of job.Job.Isolate, besides "".
 const (
 	isolateNone    = "none"    // in this process
 	isolateProcess = "process" // in a runner that may serve other calls, if the system supports that
@@ -40,7 +42,7 @@ func notIsolated(plugin string, missing []string) *host.Error {
 	return host.Errorf(host.ConfigError, "%s must be isolated, but the kernel cannot confine its process: %s; nothing "+
 		"was run; use a kernel that can, or set isolate = \"none\" for it in policy.toml", plugin,
 		strings.Join(missing, "; ")).
-		WithSteps(host.OperatorStep(host.OpPolicyExplain, plugin), host.OperatorStep(host.OpDoctor))
+		WithSteps(step.Operator(step.OpPolicyExplain, plugin), step.Operator(step.OpDoctor))
 }
 
 // childCommand returns the command for a job of this program; see [contain.Command].
@@ -62,8 +64,8 @@ const processMemory = 768 << 20
 // back up those that the process enforces itself. instances is the number of guests that have memory at the same
 // time: the kernel counts the whole limit of each. cpu bounds the whole life of the process; 0 leaves that to the
 // host.
-func lockDown(l world.Limits, grants []host.FSGrant, code int64, instances int, cpu time.Duration) (missing []string) {
-	r := contain.Rights{Accept: instances > 1, Folders: lists.Map(grants, func(g host.FSGrant) contain.Folder {
+func lockDown(l world.Limits, grants []grant.FS, code int64, instances int, cpu time.Duration) (missing []string) {
+	r := contain.Rights{Accept: instances > 1, Folders: lists.Map(grants, func(g grant.FS) contain.Folder {
 		return contain.Folder{Path: g.Source, Writable: g.Mode == "rw"}
 	})}
 	return contain.Process(r, contain.Bounds{

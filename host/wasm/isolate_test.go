@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/internal/wire"
@@ -21,7 +24,7 @@ import (
 )
 
 // invokeIsolated is like invokeRequest but isolates the call.
-func invokeIsolated(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
+func invokeIsolated(t testing.TB, p *Provider, r *host.Request) (*job.Result, *host.Error) {
 	t.Helper()
 	r.Isolate = isolateProcess
 	return invokeRequest(t, p, r)
@@ -78,19 +81,19 @@ func TestIsolatedCallsMatchLocalCalls(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.tool, func(t *testing.T) {
 			type ending struct {
-				Result *host.Result
+				Result *job.Result
 				Err    *wire.Error
-				Denied []host.Denial
+				Denied []grant.Denial
 				Said   []string
 			}
 			end := func(isolate string) ending {
 				var out ending
 				r := requestFor(t, tt.p, tt.tool, tt.params)
-				on(r, host.EventLog, func(e host.JobEvent) { out.Said = append(out.Said, e.Message) })
-				on(r, host.EventProgress, func(e host.JobEvent) { out.Said = append(out.Said, e.Message) })
+				on(r, job.EventLog, func(e job.Event) { out.Said = append(out.Said, e.Message) })
+				on(r, job.EventProgress, func(e job.Event) { out.Said = append(out.Said, e.Message) })
 				serving(r).CallTool = func(
-					_ context.Context, tool string, _ json.RawMessage, _ host.Options,
-				) (*host.Result, error) {
+					_ context.Context, tool string, _ json.RawMessage, _ job.Options,
+				) (*job.Result, error) {
 					return nil, host.Errorf(host.Denied, "%s is not for you", tool)
 				}
 				var err *host.Error
@@ -126,7 +129,7 @@ func TestSuspendedDeadline(t *testing.T) {
 		for _, suspended := range []bool{true, false} {
 			r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
 			r.Options.Timeout, r.Isolate = timeout, isolate
-			serving(r).CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ host.Options) (*host.Result, error) {
+			serving(r).CallTool = func(ctx context.Context, _ string, _ json.RawMessage, _ job.Options) (*job.Result, error) {
 				resume := func() {}
 				if suspended {
 					resume = deadline.Suspend(ctx)
@@ -136,7 +139,7 @@ func TestSuspendedDeadline(t *testing.T) {
 				case <-ctx.Done():
 				}
 				resume()
-				return &host.Result{Data: json.RawMessage(`{}`)}, ctx.Err()
+				return &job.Result{Data: json.RawMessage(`{}`)}, ctx.Err()
 			}
 			ctx, cancel := deadline.With(t.Context(), timeout)
 			result, err := p.Invoke(ctx, r)
@@ -169,9 +172,9 @@ func TestIsolatedFiles(t *testing.T) {
 		{"rw", []string{"read", "/etc/passwd"}, "errno", ""},
 	} {
 		r := requestFor(t, p, "run", argParams(tt.args...))
-		r.Grant.FS = []host.FSGrant{{Source: inside, Path: "/data", Mode: tt.mode}}
+		r.Grant.FS = []grant.FS{{Source: inside, Path: "/data", Mode: tt.mode}}
 		var uses []string
-		on(r, host.EventUse, func(e host.JobEvent) { uses = append(uses, e.Right) })
+		on(r, job.EventUse, func(e job.Event) { uses = append(uses, e.Right) })
 		result, err := invokeIsolated(t, p, r)
 		if err != nil {
 			t.Fatalf("%v: %v", tt.args, err)
@@ -307,8 +310,8 @@ func must(t testing.TB, err error) {
 func received(t testing.TB, data []byte) *remoteCall {
 	t.Helper()
 	m := loadManifest(t, readFile(t, filepath.Join(guestDir, "smallest.manifest.json")))
-	r := &host.Request{Job: host.Job{Tool: "call", Params: json.RawMessage("{}"), Wants: host.Wants{Log: true}}}
-	j := guest.NewJob("", host.Limits{}, m, nil, r)
+	r := &host.Request{Job: job.Job{Tool: "call", Params: json.RawMessage("{}"), Wants: job.Wants{Log: true}}}
+	j := guest.NewJob("", grant.Limits{}, m, nil, r)
 	k := j.Control()
 	k.Begin(context.Background())
 	return &remoteCall{Job: j, control: k, conn: wire.NewConn(bytes.NewReader(data), io.Discard)}
@@ -319,8 +322,8 @@ func TestCallsNameNothingOfThisMachine(t *testing.T) {
 	a := received(t, nil)
 	var sent bytes.Buffer
 	a.conn = wire.NewConn(strings.NewReader(""), &sent)
-	a.Request.Grant = host.Grant{Env: map[string]string{"LANG": "value-of-lang"},
-		FS: []host.FSGrant{{Path: "/data", Source: "/folder/of/data", Mode: "ro"}}}
+	a.Request.Grant = grant.Grant{Env: map[string]string{"LANG": "value-of-lang"},
+		FS: []grant.FS{{Path: "/data", Source: "/folder/of/data", Mode: "ro"}}}
 	if _, err := a.send(terms(a.Job, "y")); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
@@ -339,7 +342,7 @@ func TestOtherTerms(t *testing.T) {
 	r := &runner{start: start{Terms: wire.Terms{Code: "a", Rights: []string{}}, Manifest: &manifest.Manifest{Name: "p"}}}
 	h := r.connection(wire.NewConn(nil, io.Discard))
 	for _, terms := range []wire.Terms{{Code: "b", Rights: []string{}}, {Code: "a", Rights: []string{"random"}},
-		{Code: "a", Rights: []string{}, Limits: host.Limits{HostCalls: 1}}} {
+		{Code: "a", Rights: []string{}, Limits: grant.Limits{HostCalls: 1}}} {
 		if _, _, err := h.runCall(guest.Marshal(wire.Call{Terms: terms})); !errors.Is(err, host.Internal) {
 			t.Errorf("%+v: %v", terms, err)
 		}
@@ -353,12 +356,12 @@ func FuzzRemoteCall(f *testing.F) {
 	must(f, conn.SendHello(wire.Hello{}))
 	must(f, conn.Send(wire.KindBegun))
 	must(f, conn.Send(wire.KindAsk, []byte("call_tool\n{}")))
-	for _, e := range []host.JobEvent{{Kind: host.EventDenied, Right: "fs:rw:/x=/y", Why: "no"},
-		{Kind: host.EventUse, Right: "fs:read:/x"}, {Kind: host.EventLog, Level: 1, Message: "m"},
-		{Kind: host.EventProgress, Done: 1}, {Kind: host.EventUsage, CPU: time.Hour, Peak: math.MaxInt64}} {
+	for _, e := range []job.Event{{Kind: job.EventDenied, Right: "fs:rw:/x=/y", Why: "no"},
+		{Kind: job.EventUse, Right: "fs:read:/x"}, {Kind: job.EventLog, Level: 1, Message: "m"},
+		{Kind: job.EventProgress, Done: 1}, {Kind: job.EventUsage, CPU: time.Hour, Peak: math.MaxInt64}} {
 		must(f, conn.SendJSON(wire.KindEvent, e))
 	}
-	failed := wire.Failed(&host.Error{Details: []host.Detail{{}}, Tool: &host.ToolError{}, Steps: []host.Step{{}}})
+	failed := wire.Failed(&host.Error{Details: []host.Detail{{}}, Tool: &host.ToolError{}, Steps: []step.Step{{}}})
 	failed.Data = json.RawMessage("1")
 	must(f, conn.SendJSON(wire.KindDone, failed))
 	f.Add(whole.Bytes())
@@ -387,7 +390,7 @@ func TestIsolationHolds(t *testing.T) {
 			if !can && written == "" {
 				want = isolateNone
 			}
-			r := &host.Request{Job: host.Job{Isolate: written}}
+			r := &host.Request{Job: job.Job{Isolate: written}}
 			level, err := e.isolation("p", r)
 			if refused := !can && want != isolateNone; refused != errors.Is(err, host.ConfigError) || !refused && level != want {
 				t.Errorf("possible %v, %q: %q, %v", can, written, level, err)

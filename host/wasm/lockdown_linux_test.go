@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wire"
@@ -31,7 +33,7 @@ const probeJob = "probe"
 func probeMain() int {
 	ro, rw, outside, port := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
 	parent := os.Getppid()
-	grants := []host.FSGrant{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}
+	grants := []grant.FS{{Source: ro, Mode: "ro"}, {Source: rw, Mode: "rw"}}
 	if os.Getenv("PARLEY_TEST_NO_FOLDERS") != "" {
 		grants = nil
 	}
@@ -184,12 +186,12 @@ func TestIsolatedProcessDies(t *testing.T) {
 	p := testGuest(t, e, "echo", "echo")
 	must(t, p.Prepare(context.Background()))
 	r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
-	serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+	serving(r).CallTool = func(context.Context, string, json.RawMessage, job.Options) (*job.Result, error) {
 		for _, pid := range children(t) {
 			process, _ := os.FindProcess(pid)
 			_ = process.Kill()
 		}
-		return &host.Result{Data: json.RawMessage(`{}`)}, nil
+		return &job.Result{Data: json.RawMessage(`{}`)}, nil
 	}
 	if _, err := invokeIsolated(t, p, r); err == nil || err.Code != host.Trapped {
 		t.Errorf("%v, want trapped", err)

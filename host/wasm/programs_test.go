@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
@@ -141,11 +142,11 @@ func TestInterpreters(t *testing.T) {
 				wasm := readFile(t, filepath.Join(fetched, i.file))
 				p := e.Provider(sourceOf(wasm, loadManifest(t, i.manifest())))
 				r := requestFor(t, p, "run", string(i.params()))
-				r.Grant.FS = []host.FSGrant{{Path: "/data", Source: data, Mode: "ro"}}
+				r.Grant.FS = []grant.FS{{Path: "/data", Source: data, Mode: "ro"}}
 				if i.lib != "" {
 					lib := filepath.Join(work, i.name)
 					unpack(t, filepath.Join(fetched, i.lib), lib)
-					r.Grant.FS = append(r.Grant.FS, host.FSGrant{Path: "/" + i.root, Source: filepath.Join(lib, i.root),
+					r.Grant.FS = append(r.Grant.FS, grant.FS{Path: "/" + i.root, Source: filepath.Join(lib, i.root),
 						Mode: "ro"})
 				}
 				result, err := invokeRequest(t, p, r)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
@@ -353,7 +355,7 @@ func (l *loading) waitError(ctx context.Context, name string) *host.Error {
 
 // Invoke runs a call in a fresh instance: in a runner if the call must be isolated, otherwise on the caller's
 // goroutine. A plugin of kind http has no instances.
-func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	if p.info.Kind == manifest.KindHTTP {
 		return p.request(ctx, r)
 	}
@@ -365,7 +367,7 @@ func (p *Provider) Invoke(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 // request runs a call of a plugin of kind http.
-func (p *Provider) request(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p *Provider) request(ctx context.Context, r *host.Request) (*job.Result, error) {
 	m, err := p.Manifest()
 	if err != nil {
 		return nil, err
@@ -381,14 +383,14 @@ func (p *Provider) request(ctx context.Context, r *host.Request) (*host.Result, 
 	return p.engine.cfg.Requests(ctx, m, r)
 }
 
-func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p *Provider) invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	j, err := p.job(r)
 	if err != nil {
 		return nil, err
 	}
 	goes, why := p.goesAway(r)
 	if goes {
-		var result *host.Result
+		var result *job.Result
 		if result, goes, why, err = p.runAway(ctx, j); goes {
 			return result, err
 		}
@@ -401,7 +403,7 @@ func (p *Provider) invoke(ctx context.Context, r *host.Request) (*host.Result, e
 }
 
 // runHere runs a job on this machine.
-func (p *Provider) runHere(ctx context.Context, j *guest.Job) (*host.Result, error) {
+func (p *Provider) runHere(ctx context.Context, j *guest.Job) (*job.Result, error) {
 	r := j.Request
 	level, err := p.engine.isolation(p.info.Name, r)
 	if err != nil {
@@ -413,7 +415,7 @@ func (p *Provider) runHere(ctx context.Context, j *guest.Job) (*host.Result, err
 		return result, err
 	case r.Isolate != "":
 		return nil, host.Errorf(host.Unavailable, "%s must run in a process of its own, but there is no folder for its "+
-			"compiled code; nothing was run", p.info.Name).WithSteps(host.OperatorStep(host.OpDoctor))
+			"compiled code; nothing was run", p.info.Name).WithSteps(step.Operator(step.OpDoctor))
 	}
 	if result, err = p.runAt(ctx, j, isolateNone); err == nil {
 		result.Warnings = append(result.Warnings, p.info.Name+" was not isolated, because its compiled code cannot be kept; "+
@@ -424,7 +426,7 @@ func (p *Provider) runHere(ctx context.Context, j *guest.Job) (*host.Result, err
 
 // runAt runs a job at a level of isolation. Compiling does not count as its time. The error is errNoRunner if no
 // runner is possible; nothing was run then.
-func (p *Provider) runAt(ctx context.Context, j *guest.Job, level string) (*host.Result, error) {
+func (p *Provider) runAt(ctx context.Context, j *guest.Job, level string) (*job.Result, error) {
 	var plugin *compiledPlugin
 	var err error
 	if level == isolateNone {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
@@ -33,13 +34,13 @@ type refusal struct {
 }
 
 // bounds describes what a compilation may use. A refusal applies only to a compilation with the same bounds.
-func (e *Engine) bounds(l host.ModuleLimits) string {
+func (e *Engine) bounds(l grant.ModuleLimits) string {
 	return fmt.Sprint(l, e.budget(0), e.budget(1<<20), e.budget(1<<30))
 }
 
 // rememberRefusal records that a module cannot be compiled, so that the next attempt fails at once. It records it in
 // this engine, and for other engines with the cache folder dir if the outcome cannot change.
-func (e *Engine) rememberRefusal(dir, key string, l host.ModuleLimits, err *host.Error) {
+func (e *Engine) rememberRefusal(dir, key string, l grant.ModuleLimits, err *host.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.refused) >= maxRefused {
@@ -56,7 +57,7 @@ func (e *Engine) rememberRefusal(dir, key string, l host.ModuleLimits, err *host
 }
 
 // knownRefusal returns the recorded error of a module, or nil. It is a copy, because callers add to errors.
-func (e *Engine) knownRefusal(dir, key string, l host.ModuleLimits) error {
+func (e *Engine) knownRefusal(dir, key string, l grant.ModuleLimits) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.refused[key+e.bounds(l)]; err != nil {

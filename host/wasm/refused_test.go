@@ -4,17 +4,18 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 )
 
 // TestRefusalsOfOthers checks when an engine knows a refusal that another one has written: the bounds and the version
 // are the same, and the compiler itself refused the module.
 func TestRefusalsOfOthers(t *testing.T) {
-	small, large := host.ModuleLimits{Functions: 10}, host.ModuleLimits{Functions: 20}
+	small, large := grant.ModuleLimits{Functions: 10}, grant.ModuleLimits{Functions: 20}
 	const key = "0123"
 	for _, c := range []struct {
 		name    string
 		cause   error
-		limits  host.ModuleLimits
+		limits  grant.ModuleLimits
 		version string
 		known   bool
 	}{

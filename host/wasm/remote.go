@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wire"
@@ -28,7 +30,7 @@ const frameOverhead = 1 << 20
 // place is where one call can run: a runner, or a slot on another machine.
 type place interface {
 	// run runs a call. If the place is gone, it returns the connection's error; see isGone.
-	run(a *remoteCall) (*host.Result, error)
+	run(a *remoteCall) (*job.Result, error)
 	// lost returns why the place is gone, as an error. An error other than trapped ends a call that has begun.
 	lost(a *remoteCall) error
 	// again reports whether another place may run a call that was lost here. begun is the number of places that have
@@ -41,11 +43,11 @@ type place interface {
 // runAtPlace runs a job at a place that find returns. If the place is lost and the call can run again, it tries
 // another place. try counts from 0.
 func runAtPlace(ctx context.Context, j *guest.Job, find func(ctx context.Context, try int) (place, error),
-) (*host.Result, error) {
+) (*job.Result, error) {
 	var unplaced error // why there was no place in time; it replaces the error of the deadline
 	var lost *host.Error
 	k := j.Control()
-	result, err := k.Within(ctx, func() (*host.Result, error) {
+	result, err := k.Within(ctx, func() (*job.Result, error) {
 		for try, begun := 0, 0; ; try++ {
 			at, err := find(k.Ctx, try)
 			if err != nil {
@@ -123,7 +125,7 @@ func message(j *guest.Job, terms wire.Terms, left time.Duration) wire.Call {
 
 // send sends the call, and serves requests until the outcome arrives. If the call is the first on the connection,
 // send exchanges a hello before. A connection error means that the process has ended; see isGone.
-func (a *remoteCall) send(terms wire.Terms) (*host.Result, error) {
+func (a *remoteCall) send(terms wire.Terms) (*job.Result, error) {
 	body, err := manifest.Marshal(message(a.Job, terms, untilEnd(a.control.Ctx)))
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "the parameters are not valid JSON: %v", err)
@@ -181,7 +183,7 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 			return err
 		}
 		function, argument, _ := bytes.Cut(body, []byte("\n"))
-		a.acted = a.acted || string(function) != host.AskSecret
+		a.acted = a.acted || string(function) != job.AskSecret
 		if err := a.conn.Send(wire.KindReply, a.Serve(a.control.Ctx, string(function), argument)); err != nil {
 			return io.ErrUnexpectedEOF
 		}
@@ -195,11 +197,11 @@ func (a *remoteCall) handle(kind wire.Kind, body []byte) error {
 
 // event records or forwards what happened during the call.
 func (a *remoteCall) event(body []byte) error {
-	var e host.JobEvent
+	var e job.Event
 	if json.Unmarshal(body, &e) != nil {
 		return host.Errorf(host.Trapped, "the process of %s sent an invalid event", a.ToolName())
 	}
-	if e.Kind == host.EventLog || e.Kind == host.EventProgress {
+	if e.Kind == job.EventLog || e.Kind == job.EventProgress {
 		// The guest may use the limit twice: for its log and for stderr.
 		if a.logged += len(body); a.logged > 2*(a.Limits.Log+frameOverhead) {
 			return host.Errorf(host.LimitExceeded, "%s logged more than %d bytes in one call", a.ToolName(), a.Limits.Log)
@@ -207,16 +209,16 @@ func (a *remoteCall) event(body []byte) error {
 		e.Message = world.Line(e.Message, 2*world.MaxMessage) // the process has truncated it already
 	}
 	switch e.Kind {
-	case host.EventDenied:
+	case job.EventDenied:
 		a.Request.Deny(world.Line(e.Right, 4<<10), world.Line(e.Why, world.MaxMessage))
-	case host.EventUse:
+	case job.EventUse:
 		a.acted = a.acted || !strings.HasPrefix(e.Right, "fs:read:")
 		a.Request.RecordUse(world.Truncate(e.Right, 8<<10))
-	case host.EventLog:
+	case job.EventLog:
 		a.Request.Log(min(max(e.Level, 0), 3), e.Message)
-	case host.EventProgress:
+	case job.EventProgress:
 		a.Request.Progress(e.Done, e.Total, e.Message)
-	case host.EventUsage:
+	case job.EventUsage:
 		a.cpu += max(e.CPU, 0)
 		a.Request.Usage(0, min(max(e.Peak, 0), int64(a.Limits.Pages)*world.PageBytes))
 	}
@@ -236,7 +238,7 @@ func (a *remoteCall) repeatable() bool {
 	return !acted || def != nil && (def.Idempotent || def.Effect == manifest.EffectRead && !a.Request.Grant.Caller)
 }
 
-func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
+func (a *remoteCall) decodeOutcome(body []byte) (*job.Result, error) {
 	var o wire.Outcome
 	var e *host.Error
 	err := jsontext.Unmarshal(body, &o)
@@ -249,13 +251,13 @@ func (a *remoteCall) decodeOutcome(body []byte) (*host.Result, error) {
 			world.Line(err.Error(), 200))
 	case e != nil:
 		if e.Code == host.ConfigError { // an error about a granted folder
-			e.Steps = []host.Step{host.OperatorStep(host.OpPolicyExplain, a.Manifest.Name)}
+			e.Steps = []step.Step{step.Operator(step.OpPolicyExplain, a.Manifest.Name)}
 		}
 		return nil, e
 	}
 	if err := a.CheckContent(o.Content); err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: guest.JSONOr(o.Data, "null"), Content: o.Content,
+	return &job.Result{Data: guest.JSONOr(o.Data, "null"), Content: o.Content,
 		Warnings: world.CleanWarnings(o.Warnings)}, nil
 }

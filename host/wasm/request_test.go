@@ -8,6 +8,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 )
 
@@ -19,11 +21,11 @@ func serving(r *host.Request) *hostcall.Functions {
 }
 
 // on calls receive for each event of a kind, in addition to what was set before.
-func on(r *host.Request, kind string, receive func(host.JobEvent)) {
-	r.Wants.Log = r.Wants.Log || kind == host.EventLog
-	r.Wants.Progress = r.Wants.Progress || kind == host.EventProgress
+func on(r *host.Request, kind string, receive func(job.Event)) {
+	r.Wants.Log = r.Wants.Log || kind == job.EventLog
+	r.Wants.Progress = r.Wants.Progress || kind == job.EventProgress
 	before := r.Events
-	r.Events = func(e host.JobEvent) error {
+	r.Events = func(e job.Event) error {
 		if e.Kind == kind {
 			receive(e)
 		}
@@ -35,10 +37,10 @@ func on(r *host.Request, kind string, receive func(host.JobEvent)) {
 }
 
 // denialsOf returns a list that fills with what a call denies, each once.
-func denialsOf(r *host.Request) *[]host.Denial {
-	denied := &[]host.Denial{}
-	on(r, host.EventDenied, func(e host.JobEvent) {
-		if d := (host.Denial{Right: e.Right, Why: e.Why}); !slices.Contains(*denied, d) {
+func denialsOf(r *host.Request) *[]grant.Denial {
+	denied := &[]grant.Denial{}
+	on(r, job.EventDenied, func(e job.Event) {
+		if d := (grant.Denial{Right: e.Right, Why: e.Why}); !slices.Contains(*denied, d) {
 			*denied = append(*denied, d)
 		}
 	})
@@ -50,10 +52,10 @@ func denialsOf(r *host.Request) *[]host.Denial {
 func TestGuestFunctions(t *testing.T) {
 	r := &host.Request{}
 	serving(r).MayCall = func(context.Context, string) bool { return true }
-	serving(r).BoundSecret = func(context.Context, string) (host.BoundSecret, error) {
-		return host.BoundSecret{Value: "hidden"}, nil
+	serving(r).BoundSecret = func(context.Context, string) (job.BoundSecret, error) {
+		return job.BoundSecret{Value: "hidden"}, nil
 	}
-	for _, function := range []string{host.AskMayCall, host.AskBoundSecret, host.AskLast, "", "CALL_TOOL"} {
+	for _, function := range []string{job.AskMayCall, job.AskBoundSecret, job.AskLast, "", "CALL_TOOL"} {
 		reply := guest.ServeGuest(t.Context(), r, function, []byte(`{"name":"KEY","tool":"x"}`))
 		if !strings.Contains(string(reply), `"code":"not_found"`) {
 			t.Errorf("%q: %s", function, reply)

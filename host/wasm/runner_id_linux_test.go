@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 )
 
 // TestRunnerID checks that specs that differ in any field, however deep, have runners of different names.
@@ -56,7 +56,7 @@ func TestRunnerID(t *testing.T) {
 	if one.id() == two.id() {
 		t.Error("the value of a variable does not matter")
 	}
-	one.Grant, two.Grant = host.Grant{Tools: []string{"a", "b"}}, host.Grant{Tools: []string{"a,b"}}
+	one.Grant, two.Grant = grant.Grant{Tools: []string{"a", "b"}}, grant.Grant{Tools: []string{"a,b"}}
 	if one.id() == two.id() {
 		t.Error("two tools are named as one")
 	}

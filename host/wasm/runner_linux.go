@@ -25,7 +25,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
@@ -385,7 +389,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 			return nil, err
 		}
 		info := guest.Marshal(RunnerInfo{Name: l.name, Plugin: spec.Manifest.Name, Caller: spec.Caller,
-			Session: host.SessionOf(spec.Session).String(), Started: time.Now()})
+			Session: caller.SessionOf(spec.Session).String(), Started: time.Now()})
 		if redact := p.e.cfg.Redact; redact != nil {
 			info = manifest.MapJSON(info, redact())
 		}
@@ -402,7 +406,7 @@ func (p *runnerPool) startProcess(ctx context.Context, l *lease, spec *runnerSpe
 	socket, child, err := p.e.startRunner(args...)
 	if err != nil {
 		return nil, world.Failed(host.Unavailable, err, "cannot start the process of %s: %v; nothing was run",
-			spec.Manifest.Name, err).WithSteps(host.OperatorStep(host.OpDoctor))
+			spec.Manifest.Name, err).WithSteps(step.Operator(step.OpDoctor))
 	}
 	l.child, l.pid, l.handle = child, child.cmd.Process.Pid, -1
 	l.connect(socket)
@@ -519,7 +523,7 @@ func (l *lease) removeFiles() {
 var errNotShared = errors.New("no shared runner")
 
 // run runs a job in a runner. If alone is set, or there is no shared runner, the runner serves only this job.
-func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alone bool) (*host.Result, error) {
+func (p *runnerPool) run(ctx context.Context, j *guest.Job, code *Provider, alone bool) (*job.Result, error) {
 	spec, err := code.runnerSpec(j)
 	if err != nil {
 		return nil, err
@@ -547,7 +551,7 @@ func (p *Provider) runnerSpec(j *guest.Job) (*runnerSpec, error) {
 			Defaults: e.cfg.Limits, Manifest: j.Manifest, Text: j.Text, Grant: r.Grant, Guard: r.Guard.Load(),
 			CPU: j.Limits.Timeout},
 		Plugin: p.identity(j.Manifest), Caller: r.Caller, Session: r.Session.Key(), Program: programID(), Wire: wire.Version,
-		Folders: lists.Map(r.Grant.FS, func(g host.FSGrant) protect.FileID { return protect.Identify(g.Source) }), code: p,
+		Folders: lists.Map(r.Grant.FS, func(g grant.FS) protect.FileID { return protect.Identify(g.Source) }), code: p,
 	}
 	return spec, nil
 }
@@ -570,7 +574,7 @@ func (p *runnerPool) lease(ctx context.Context, id string, spec *runnerSpec, alo
 }
 
 // run runs a call on the runner. It kills the runner unless that sends an outcome in time and nothing unexpected.
-func (l *lease) run(a *remoteCall) (*host.Result, error) {
+func (l *lease) run(a *remoteCall) (*job.Result, error) {
 	a.conn = l.conn
 	stop := context.AfterFunc(a.control.Ctx, l.kill)
 	stopWatch := l.watchCPU(a.Limits.Timeout)

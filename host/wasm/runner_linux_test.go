@@ -21,6 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/contain"
@@ -191,7 +193,7 @@ func TestRunnersEnd(t *testing.T) {
 			r := requestFor(t, p, "log", `{}`)
 			r.Isolate = isolateProcess
 			r.Wants.Log = true
-			r.Events = func(host.JobEvent) error { cancel(); return nil }
+			r.Events = func(job.Event) error { cancel(); return nil }
 			if _, err := p.Invoke(ctx, r); !errors.Is(err, host.Interrupted) {
 				t.Errorf("%v", err)
 			}
@@ -335,13 +337,13 @@ func TestLostCalls(t *testing.T) {
 		c.def(&def)
 		r.Def, r.Isolate = &def, isolateProcess
 		asked := 0
-		r.Ask = func(context.Context, string, json.RawMessage) (*host.Result, error) {
+		r.Ask = func(context.Context, string, json.RawMessage) (*job.Result, error) {
 			if asked++; asked <= c.kills {
 				for _, pid := range running(e) {
 					_ = unix.Kill(pid, unix.SIGKILL)
 				}
 			}
-			return &host.Result{Data: json.RawMessage(`{}`)}, nil
+			return &job.Result{Data: json.RawMessage(`{}`)}, nil
 		}
 		_, err := invokeRequest(t, p, r)
 		if asked != c.asked || (err == nil) != c.ends || err != nil && err.Code != host.Trapped {
@@ -362,7 +364,7 @@ func TestRunnerFiles(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, "file"), []byte(content), 0o600))
 		for range 2 {
 			r := requestFor(t, p, "run", argParams("read", "/data/file"))
-			r.Grant.FS = []host.FSGrant{{Source: dir, Path: "/data", Mode: "ro"}}
+			r.Grant.FS = []grant.FS{{Source: dir, Path: "/data", Mode: "ro"}}
 			if got := inRunner(t, p, r); !strings.Contains(got, content) {
 				t.Errorf("%s, want %s", got, content)
 			}
@@ -440,7 +442,7 @@ func TestPreparedInstances(t *testing.T) {
 		m, err := c.p.Manifest()
 		must(t, err)
 		r := &runner{start: start{Manifest: m}, plugin: plugin,
-			limits: world.LimitsOf(host.Limits{}, m, &host.Request{})}
+			limits: world.LimitsOf(grant.Limits{}, m, &host.Request{})}
 		r.prepare()
 		if (r.ready != nil) != c.prepared {
 			t.Errorf("%s: prepared: %v", m.Name, r.ready != nil)
@@ -482,7 +484,7 @@ func TestWarmInstances(t *testing.T) {
 		m.Warm, def.Effect = tt.warm, manifest.EffectRead
 		def.Examples = []manifest.Example{{ExitCode: 10}, {Params: json.RawMessage(`{"value":1,"tool":"a.b"}`)}}
 		r := &runner{start: start{Manifest: m}, plugin: plugin,
-			limits: world.LimitsOf(host.Limits{}, m, &host.Request{})}
+			limits: world.LimitsOf(grant.Limits{}, m, &host.Request{})}
 		r.prepare()
 		if r.ready == nil {
 			t.Errorf("%s: no instance is ready", tt.name)
@@ -509,7 +511,7 @@ func TestCallsDoNotWaitForExamples(t *testing.T) {
 	m.Warm, m.Tool("spin").Effect = true, manifest.EffectRead
 	m.Tool("spin").Examples = []manifest.Example{{Params: json.RawMessage(`{}`)}}
 	r := &runner{start: start{Manifest: m}, plugin: plugin, calls: make(chan receivedCall, 1),
-		limits: world.LimitsOf(host.Limits{}, m, &host.Request{})}
+		limits: world.LimitsOf(grant.Limits{}, m, &host.Request{})}
 	prepared := make(chan time.Duration)
 	go func() {
 		began := time.Now()
@@ -655,9 +657,9 @@ func TestRunnersForOneCall(t *testing.T) {
 			for range 3 {
 				r := requestFor(t, p, "call-tool", `{"tool":"cdp.open"}`)
 				r.Isolate, r.Caller = tt.isolate, tt.caller
-				serving(r).CallTool = func(context.Context, string, json.RawMessage, host.Options) (*host.Result, error) {
+				serving(r).CallTool = func(context.Context, string, json.RawMessage, job.Options) (*job.Result, error) {
 					used = append(used, added()...)
-					return &host.Result{Data: json.RawMessage(`{}`)}, nil
+					return &job.Result{Data: json.RawMessage(`{}`)}, nil
 				}
 				if _, err := invokeRequest(t, p, r); err != nil {
 					t.Fatal(err)
@@ -683,8 +685,8 @@ func TestNestedRunners(t *testing.T) {
 	e := runnerEngine(t)
 	p := testGuest(t, e, "echo", "echo")
 	r := requestFor(t, p, "call-tool", `{"tool":"echo.echo"}`)
-	r.Ask = func(context.Context, string, json.RawMessage) (*host.Result, error) {
-		return &host.Result{Data: json.RawMessage(inRunner(t, p, requestFor(t, p, "echo", `{"value":7}`)))}, nil
+	r.Ask = func(context.Context, string, json.RawMessage) (*job.Result, error) {
+		return &job.Result{Data: json.RawMessage(inRunner(t, p, requestFor(t, p, "echo", `{"value":7}`)))}, nil
 	}
 	if got := inRunner(t, p, r); !strings.Contains(got, `{"value":7}`) {
 		t.Error(got)

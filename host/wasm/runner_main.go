@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
@@ -48,11 +50,11 @@ type start struct {
 	wire.Terms
 	Slot     string             `json:"slot"` // folder of the compiled code
 	Host     string             `json:"host"`
-	Defaults host.Limits        `json:"defaults"` // the engine's defaults
+	Defaults grant.Limits       `json:"defaults"` // the engine's defaults
 	Manifest *manifest.Manifest `json:"manifest"` // with the tools that may be called
 	// Text is the script of a plugin of kind script; nil for others.
 	Text     *sections.SourceFile `json:"text,omitempty"`
-	Grant    host.Grant           `json:"grant"`
+	Grant    grant.Grant          `json:"grant"`
 	Guard    *protect.Guard       `json:"guard,omitempty"`
 	CPU      time.Duration        `json:"cpu,omitempty"` // CPU time for the guest, if the process serves only one call
 	Resident *resident            `json:"resident,omitempty"`
@@ -142,7 +144,7 @@ type receivedCall struct {
 // newRunner opens the compiled code and locks the process down. It returns an error if no guest can run.
 func newRunner(s *start) (*runner, error) {
 	r := &runner{start: *s, calls: make(chan receivedCall)}
-	r.limits = world.LimitsOf(s.Defaults, s.Manifest, &host.Request{Job: host.Job{Limits: s.Limits}})
+	r.limits = world.LimitsOf(s.Defaults, s.Manifest, &host.Request{Job: job.Job{Limits: s.Limits}})
 	code := cache.Slot{Dir: s.Slot, Key: s.Code}
 	sums, err := code.Read()
 	if err == nil {
@@ -232,7 +234,7 @@ func endsRunner(err error) bool {
 	return false
 }
 
-func (h *hostConn) runCall(body []byte) (*guest.Call, *host.Result, error) {
+func (h *hostConn) runCall(body []byte) (*guest.Call, *job.Result, error) {
 	var w wire.Call
 	if err := json.Unmarshal(body, &w); err != nil {
 		return nil, nil, err
@@ -267,7 +269,7 @@ func (h *hostConn) job(w *wire.Call) *guest.Job {
 }
 
 // outcome returns the outcome of a call in the form of the wire.
-func outcome(result *host.Result, err error) wire.Outcome {
+func outcome(result *job.Result, err error) wire.Outcome {
 	if err != nil {
 		return wire.Failed(host.AsError(err))
 	}
@@ -282,9 +284,9 @@ type asker struct {
 }
 
 // request returns the request of a call. Its events go back over the connection.
-func (s *asker) request(w *wire.Call, m *manifest.Manifest, grant host.Grant) *host.Request {
+func (s *asker) request(w *wire.Call, m *manifest.Manifest, grant grant.Grant) *host.Request {
 	return &host.Request{
-		Job: host.Job{
+		Job: job.Job{
 			Tool: w.Tool, Params: w.Params, Caller: w.Caller, CallID: w.CallID, Grant: grant, Limits: w.Limits,
 			Options: w.Options, Settings: w.Settings, Wants: w.Wants,
 		},
@@ -293,7 +295,7 @@ func (s *asker) request(w *wire.Call, m *manifest.Manifest, grant host.Grant) *h
 }
 
 // event sends an event of a call; it is what [host.Request].Events requires.
-func (s *asker) event(e host.JobEvent) error {
+func (s *asker) event(e job.Event) error {
 	s.send(wire.KindEvent, guest.Marshal(e))
 	return nil
 }
@@ -350,8 +352,8 @@ func (r *runner) prepare() {
 func (r *runner) newInstance(def *manifest.Tool, example *manifest.Example) *guest.Call {
 	asked := false
 	request := &host.Request{
-		Job:    host.Job{Grant: r.Grant, Limits: r.Limits, Wants: host.Wants{Log: true, Progress: true}},
-		Events: func(host.JobEvent) error { asked = true; return nil },
+		Job:    job.Job{Grant: r.Grant, Limits: r.Limits, Wants: job.Wants{Log: true, Progress: true}},
+		Events: func(job.Event) error { asked = true; return nil },
 	}
 	j := &guest.Job{Request: request, Manifest: r.Manifest, Host: r.Host, Limits: r.limits}
 	j.Serve = func(context.Context, string, []byte) []byte { asked = true; return nil }

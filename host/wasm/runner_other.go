@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 )
 
@@ -17,7 +17,7 @@ func (e *Engine) runners() *runnerPool { return nil }
 
 func (*runnerPool) close() {}
 
-func (*runnerPool) run(context.Context, *guest.Job, *Provider, bool) (*host.Result, error) {
+func (*runnerPool) run(context.Context, *guest.Job, *Provider, bool) (*job.Result, error) {
 	return nil, errNoRunner
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/manifest"
@@ -41,19 +43,19 @@ func (p *Provider) runsOn() (*Provider, error) {
 	switch {
 	case engine == nil:
 		return nil, module.Errorf(m, "its engine is the plugin %s, which is not installed; install that first",
-			m.Engine.Name).WithSteps(host.OperatorStep(host.OpPluginList))
+			m.Engine.Name).WithSteps(step.Operator(step.OpPluginList))
 	case engine.info.Kind != manifest.KindParley:
 		return nil, module.Errorf(m, "its engine is the plugin %s of kind %s; expected one of kind %s", m.Engine.Name,
 			engine.info.Kind, manifest.KindParley)
 	case !m.Engine.Accepts(engine.info.Version):
 		return nil, module.Errorf(m, "it needs version %s of the engine %s, but %s is installed; install another version "+
 			"of one of them", m.Engine.Version, m.Engine.Name, manifest.CleanLine(engine.info.Version)).
-			WithSteps(host.OperatorStep(host.OpPluginList))
+			WithSteps(step.Operator(step.OpPluginList))
 	case src.Engine != "" && src.Engine != engine.info.Digest:
 		return nil, host.Errorf(host.Integrity, "%s was installed for another build of its engine %s: %s, not %s; "+
 			"nothing was run. parley plugin update --scripts checks all installed scripts on this one, and binds them to it",
 			m.Name, m.Engine.Name, src.Engine, engine.info.Digest).
-			WithSteps(host.OperatorStep(host.OpPluginUpdate, "--scripts"))
+			WithSteps(step.Operator(step.OpPluginUpdate, "--scripts"))
 	}
 	p.scriptEngine = engine
 	return engine, nil
@@ -112,7 +114,7 @@ func (p *Provider) CheckScript(ctx context.Context) error {
 		return err
 	}
 	result, err := p.Invoke(ctx, &host.Request{
-		Job: host.Job{Caller: "cli", Options: host.Options{Timeout: scriptCheckTime}},
+		Job: job.Job{Caller: "cli", Options: job.Options{Timeout: scriptCheckTime}},
 	})
 	if ctx.Err() == nil && (errors.Is(err, host.ToolFailed) || errors.Is(err, host.Timeout)) {
 		return module.Errorf(m, "%s cannot be loaded: %s", text.File, host.AsError(err).Message)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wasmtest"
@@ -32,7 +32,7 @@ func TestStderrLimit(t *testing.T) {
 	} {
 		r := requestFor(t, p, "run", string(guest.Marshal(map[string]string{"script": tt.script})))
 		var lines []string
-		on(r, host.EventLog, func(e host.JobEvent) { lines = append(lines, strings.TrimPrefix(e.Message, "hostile: ")) })
+		on(r, job.EventLog, func(e job.Event) { lines = append(lines, strings.TrimPrefix(e.Message, "hostile: ")) })
 		if _, err := invokeRequest(t, p, r); err != nil {
 			t.Fatal(err)
 		}

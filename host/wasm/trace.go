@@ -4,13 +4,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // nameFrames adds the names of functions, which compiled code does not have, to a trace.
-func (p *Provider) nameFrames(t *host.Trace) {
+func (p *Provider) nameFrames(t *job.Trace) {
 	on, err := p.runsOn()
 	if err != nil {
 		return

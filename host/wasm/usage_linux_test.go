@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/wire"
 )
@@ -39,7 +39,7 @@ func TestUsage(t *testing.T) {
 		r.Isolate, r.Limits.MemoryMiB, r.Options.Timeout = c.isolate, 16, c.timeout
 		var cpu time.Duration
 		var peak int64
-		on(r, host.EventUsage, func(e host.JobEvent) { cpu, peak = cpu+e.CPU, max(peak, e.Peak) })
+		on(r, job.EventUsage, func(e job.Event) { cpu, peak = cpu+e.CPU, max(peak, e.Peak) })
 		_, _ = invokeRequest(t, p, r)
 		if cpu < c.cpu[0] || cpu > c.cpu[1] || peak < c.peak[0] || peak > c.peak[1] {
 			t.Errorf("%s, isolated by %s: %v of CPU, %d bytes", c.tool, c.isolate, cpu, peak)
@@ -54,12 +54,12 @@ func TestForgedUsage(t *testing.T) {
 	conn := wire.NewConn(nil, &sent)
 	must(t, conn.SendHello(wire.Hello{}))
 	for _, peak := range []int64{math.MaxInt64, -1} {
-		must(t, conn.SendJSON(wire.KindEvent, host.JobEvent{Kind: host.EventUsage, CPU: time.Hour, Peak: peak}))
+		must(t, conn.SendJSON(wire.KindEvent, job.Event{Kind: job.EventUsage, CPU: time.Hour, Peak: peak}))
 	}
 	must(t, conn.SendJSON(wire.KindDone, wire.Outcome{}))
 	a := received(t, sent.Bytes())
-	var got []host.JobEvent
-	on(a.Request, host.EventUsage, func(e host.JobEvent) { got = append(got, e) })
+	var got []job.Event
+	on(a.Request, job.EventUsage, func(e job.Event) { got = append(got, e) })
 	if _, err := a.send(terms(a.Job, "y")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/internal/wasmtest"
 )
@@ -116,7 +116,7 @@ func TestArgumentLimits(t *testing.T) {
 	defer e.Close(context.Background())
 	p := e.Provider(sourceOf(allCalls(calls), wasmtest.Command(t, "guest")))
 	r := requestFor(t, p, "run", "{}")
-	r.Grant.FS = []host.FSGrant{{Path: "/data", Source: t.TempDir(), Mode: "rw"}}
+	r.Grant.FS = []grant.FS{{Path: "/data", Source: t.TempDir(), Mode: "rw"}}
 	result, err := invokeRequest(t, p, r)
 	if err != nil {
 		t.Fatal(err)

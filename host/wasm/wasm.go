@@ -32,7 +32,10 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/cache"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
@@ -75,17 +78,17 @@ type Config struct {
 	HostVersion string
 	// Limits are the defaults for plugins that request no limits. Zero fields mean 256 MiB of memory, 30 s, and 1 MiB of
 	// output.
-	Limits host.Limits
+	Limits grant.Limits
 	// ModuleLimits, if not nil, returns the limits of the module of a plugin. Zero fields mean 128 MiB, 250,000 functions,
 	// tables of 262,144 entries, 10 s of CPU time and 1 s for each MiB of code, and 2 GiB of memory.
-	ModuleLimits func(plugin string) (host.ModuleLimits, error)
+	ModuleLimits func(plugin string) (grant.ModuleLimits, error)
 	// ScriptEngine, if not nil, returns the plugin with a name that runs plugins of kind script, or nil if there is
 	// none. digest identifies the build that a script is bound to, or is "".
 	ScriptEngine func(name, digest string) (*Provider, error)
 	// Requests runs calls of plugins of kind http, which have no code. If it is nil, such calls fail. The manifest may
 	// have no tools.
-	Requests func(ctx context.Context, m *manifest.Manifest, r *host.Request) (*host.Result, error)
-	// Away, if not nil, finds places on other machines for calls with a pool; see [host.Job].
+	Requests func(ctx context.Context, m *manifest.Manifest, r *host.Request) (*job.Result, error)
+	// Away, if not nil, finds places on other machines for calls with a pool; see [job.Job].
 	Away Away
 	// Runners bounds the shared runners on this machine. Zero means 8.
 	Runners int
@@ -145,7 +148,7 @@ func New(cfg Config) *Engine {
 		cfg.Notice = func(string) {}
 	}
 	if cfg.ModuleLimits == nil {
-		cfg.ModuleLimits = func(string) (host.ModuleLimits, error) { return host.ModuleLimits{}, nil }
+		cfg.ModuleLimits = func(string) (grant.ModuleLimits, error) { return grant.ModuleLimits{}, nil }
 	}
 	if cfg.Debug == nil {
 		cfg.Debug = func(string) {}
@@ -363,7 +366,7 @@ func (e *Engine) openCached(s cache.Slot, m *manifest.Manifest) (*compiledPlugin
 type compileJob struct {
 	manifest *manifest.Manifest
 	module   *instrument.Module
-	limits   host.ModuleLimits
+	limits   grant.ModuleLimits
 	assets   []byte
 	low      bool // compile with low priority
 }
@@ -396,7 +399,7 @@ func (e *Engine) compile(j *compileJob, s cache.Slot, dir string) (*compiledPlug
 		lastErr = err
 	}
 	return nil, world.Failed(host.Unavailable, lastErr, "cannot write the compiled code of %s: %s", j.manifest.Name,
-		world.Line(lastErr.Error(), 300)).WithSteps(host.OperatorStep(host.OpDoctor))
+		world.Line(lastErr.Error(), 300)).WithSteps(step.Operator(step.OpDoctor))
 }
 
 // compileIn fills a folder, writes its checksums and opens it. An error that is not a *host.Error concerns the

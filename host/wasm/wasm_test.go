@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/providertest"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/host/wasm/internal/guest"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/wasmtest"
@@ -154,7 +157,7 @@ func sourceOf(wasm []byte, m *manifest.Manifest) store.Source {
 			Tools: len(m.Tools), Digest: store.Digest(wasm, guest.Marshal(m))},
 		Manifest: func() (*manifest.Manifest, error) { return m, nil },
 		Wasm:     func() ([]byte, error) { return wasm, nil },
-		Segment:  func() ([]byte, error) { return host.ManifestSegment(m), nil },
+		Segment:  func() ([]byte, error) { return segment.Of(m), nil },
 	}
 }
 
@@ -190,18 +193,18 @@ func requestFor(t testing.TB, p *Provider, tool, params string) *host.Request {
 	if err != nil || def == nil {
 		t.Fatalf("no tool %s: %v", tool, err)
 	}
-	r := &host.Request{Def: def, Job: host.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c1",
-		Session: host.Session{Name: "s1"}}}
+	r := &host.Request{Def: def, Job: job.Job{Tool: tool, Params: json.RawMessage(params), Caller: "cli", CallID: "c1",
+		Session: caller.Session{Name: "s1"}}}
 	serving(r)
 	return r
 }
 
-func invoke(t testing.TB, p *Provider, tool, params string) (*host.Result, *host.Error) {
+func invoke(t testing.TB, p *Provider, tool, params string) (*job.Result, *host.Error) {
 	t.Helper()
 	return invokeRequest(t, p, requestFor(t, p, tool, params))
 }
 
-func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*host.Result, *host.Error) {
+func invokeRequest(t testing.TB, p *Provider, r *host.Request) (*job.Result, *host.Error) {
 	t.Helper()
 	denied := denialsOf(r)
 	result, err := p.Invoke(context.Background(), r)

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -81,7 +82,7 @@ func (a Attack) Params(t testing.TB) string {
 }
 
 // CheckOutcome compares the outcome of an attack with the table.
-func (a Attack) CheckOutcome(t testing.TB, result *host.Result, err *host.Error) {
+func (a Attack) CheckOutcome(t testing.TB, result *job.Result, err *host.Error) {
 	t.Helper()
 	end, text := "ok", ""
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -16,12 +18,12 @@ type Terms struct {
 	// Code is the key of the compiled code. It depends only on the plugin's digest and the machine.
 	Code string `json:"code"`
 	// Rights are the names of the granted rights: of folders as the guest sees them, of variables without their values.
-	Rights []string    `json:"rights"`
-	Limits host.Limits `json:"limits"`
+	Rights []string     `json:"rights"`
+	Limits grant.Limits `json:"limits"`
 }
 
 // RightsOf returns the names of a grant's rights in the form of [Terms].
-func RightsOf(g host.Grant) []string {
+func RightsOf(g grant.Grant) []string {
 	asked := g // the rights for requests to the host, which work on any machine; the others tie a call to this machine
 	asked.FS, asked.Env = nil, nil
 	names := asked.Names()
@@ -37,19 +39,19 @@ func RightsOf(g host.Grant) []string {
 
 // Grant returns the grant for the rights: what the guest may ask its host, and the folders and variables of the
 // host's machine without paths and values.
-func (t *Terms) Grant() (g host.Grant, err error) {
+func (t *Terms) Grant() (g grant.Grant, err error) {
 	for _, name := range t.Rights {
 		kind, rest, _ := strings.Cut(name, ":")
 		first, second, both := strings.Cut(rest, ":")
 		switch {
 		case kind == "http" && both:
-			g.HTTP = append(g.HTTP, host.HTTPGrant{URL: second, Methods: strings.Split(first, ",")})
+			g.HTTP = append(g.HTTP, grant.HTTP{URL: second, Methods: strings.Split(first, ",")})
 		case kind == "fs" && both:
-			g.FS = append(g.FS, host.FSGrant{Mode: first, Path: second})
+			g.FS = append(g.FS, grant.FS{Mode: first, Path: second})
 		case kind == "secret" && first == "read" && both:
-			g.Secrets = append(g.Secrets, host.SecretGrant{Name: second, Read: true})
+			g.Secrets = append(g.Secrets, grant.Secret{Name: second, Read: true})
 		case kind == "secret":
-			g.Secrets = append(g.Secrets, host.SecretGrant{Name: rest})
+			g.Secrets = append(g.Secrets, grant.Secret{Name: rest})
 		case kind == "tool":
 			g.Tools = append(g.Tools, rest)
 		case kind == "env":
@@ -82,15 +84,15 @@ type Call struct {
 	CallID  string          `json:"call_id,omitempty"`
 	// Left is the time until the deadline when the call was sent, in nanoseconds. Clocks of the two sides may differ.
 	Left     time.Duration   `json:"left"`
-	Options  host.Options    `json:"options"`
+	Options  job.Options     `json:"options"`
 	Settings json.RawMessage `json:"settings,omitempty"`
-	Wants    host.Wants      `json:"wants"`
+	Wants    job.Wants       `json:"wants"`
 }
 
 // Outcome is the outcome of a call: Err, or the other fields.
 type Outcome struct {
 	Data     json.RawMessage `json:"data,omitempty"`
-	Content  []host.Content  `json:"content,omitempty"`
+	Content  []job.Content   `json:"content,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
 	// Err is an [Error]. It is decoded only when needed, because preparing the decoder for its type takes a tenth of the
 	// time of a short process.

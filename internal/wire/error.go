@@ -5,8 +5,12 @@ import (
 	"slices"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Error is the part of a guest's error that a host takes over. It leaves out what the host adds itself, such as
@@ -16,14 +20,14 @@ type Error struct {
 	Exit       int                 `json:"exit,omitempty"`
 	Message    string              `json:"message"`
 	Details    []host.Detail       `json:"details,omitempty"` // with their suggestions as texts
-	Denied     []host.Denial       `json:"denied,omitempty"`
+	Denied     []grant.Denial      `json:"denied,omitempty"`
 	Tool       *host.ToolError     `json:"tool,omitempty"`
 	Protocol   *host.ProtocolError `json:"cdp,omitempty"`
 	Corrected  json.RawMessage     `json:"corrected,omitempty"`
 	Template   json.RawMessage     `json:"template,omitempty"`
-	DidYouMean []host.NearName     `json:"did_you_mean,omitempty"`
-	Steps      []host.Step         `json:"steps,omitempty"`
-	Trace      *host.Trace         `json:"trace,omitempty"`
+	DidYouMean []spelling.Near     `json:"did_you_mean,omitempty"`
+	Steps      []step.Step         `json:"steps,omitempty"`
+	Trace      *job.Trace          `json:"trace,omitempty"`
 }
 
 // ErrorOf returns an error in the form of the wire.
@@ -33,7 +37,7 @@ func ErrorOf(e *host.Error) *Error {
 		Corrected: e.Corrected, Template: e.Template, DidYouMean: e.DidYouMean, Steps: e.Steps, Trace: e.Trace,
 	}
 	for _, d := range e.Details {
-		d.Suggestion = host.TextSuggestion(d.Suggestion.String()) // the form in which it arrives
+		d.Suggestion = step.TextSuggestion(d.Suggestion.String()) // the form in which it arrives
 		w.Details = append(w.Details, d)
 	}
 	return w
@@ -58,13 +62,13 @@ func (w *Error) Untrusted() *host.Error {
 	for _, d := range first(w.Details) {
 		e.Details = append(e.Details, host.Detail{Parameter: line(d.Parameter), Keyword: line(d.Keyword),
 			Provided: line(d.Provided), Expected: line(d.Expected),
-			Suggestion: host.TextSuggestion(line(d.Suggestion.String()))})
+			Suggestion: step.TextSuggestion(line(d.Suggestion.String()))})
 	}
 	for _, d := range first(w.Denied) {
-		e.Denied = append(e.Denied, host.Denial{Right: line(d.Right), Why: line(d.Why)})
+		e.Denied = append(e.Denied, grant.Denial{Right: line(d.Right), Why: line(d.Why)})
 	}
 	for _, n := range first(w.DidYouMean) {
-		e.DidYouMean = append(e.DidYouMean, host.NearName{Name: line(n.Name), Distance: n.Distance})
+		e.DidYouMean = append(e.DidYouMean, spelling.Near{Name: line(n.Name), Distance: n.Distance})
 	}
 	if t := w.Tool; t != nil {
 		e.Tool = &host.ToolError{Exit: t.Exit, Name: line(t.Name), Details: cleanValue(t.Details)}
@@ -73,16 +77,16 @@ func (w *Error) Untrusted() *host.Error {
 		e.Protocol = &host.ProtocolError{Code: p.Code, Message: line(p.Message), Data: line(p.Data)}
 	}
 	if t := w.Trace; t != nil {
-		e.Trace = &host.Trace{Unnamed: t.Unnamed, Frames: first(t.Frames), Stderr: lists.Map(first(t.Stderr), line),
+		e.Trace = &job.Trace{Unnamed: t.Unnamed, Frames: first(t.Frames), Stderr: lists.Map(first(t.Stderr), line),
 			Log: lists.Map(first(t.Log), line)}
 		for i := range e.Trace.Frames {
 			e.Trace.Frames[i].Name = line(e.Trace.Frames[i].Name)
 		}
 	}
 	for _, s := range first(w.Steps) {
-		if slices.Contains([]host.Op{host.OpDescribe, host.OpList, host.OpSearch}, s.Op) {
-			e.Steps = append(e.Steps, host.Step{Op: s.Op, Tool: line(s.Tool), Query: line(s.Query),
-				Options: host.StepOptions{Tier: s.Options.Tier}})
+		if slices.Contains([]step.Op{step.OpDescribe, step.OpList, step.OpSearch}, s.Op) {
+			e.Steps = append(e.Steps, step.Step{Op: s.Op, Tool: line(s.Tool), Query: line(s.Query),
+				Options: step.Options{Tier: s.Options.Tier}})
 		}
 	}
 	return e

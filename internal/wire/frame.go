@@ -31,7 +31,7 @@ const (
 	KindBegun Kind = 'b' // empty: from now on the guest may have run
 	KindAsk   Kind = 'a' // the name of a function of the host, newline, its argument
 	KindReply Kind = 'r' // reply to an ask, in the form that the guest gets
-	KindEvent Kind = 'v' // [host.JobEvent]
+	KindEvent Kind = 'v' // job.Event
 	KindDone  Kind = 'e' // [Outcome], the last frame of a call
 	KindPiece Kind = 'p' // piece of a large outcome, sent before it; only keepers send pieces
 )

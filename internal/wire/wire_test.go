@@ -15,7 +15,11 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 func TestFrames(t *testing.T) {
@@ -137,18 +141,18 @@ func TestErrorsTravelWhole(t *testing.T) {
 // TestUntrustedErrors checks what remains of an error whose sender may be compromised.
 func TestUntrustedErrors(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	rename := &host.Suggestion{Op: host.SuggestRename, Pointer: "/a", Value: "b"}
+	rename := &step.Suggestion{Op: step.SuggestRename, Pointer: "/a", Value: "b"}
 	from := &host.Error{Code: "declared", Exit: 10, Message: "\x1b[31mred\n" + long,
 		Corrected: json.RawMessage(`{"a":"` + long + `"}`), Details: []host.Detail{{Parameter: "/a\x1b", Suggestion: rename}},
-		Denied:   []host.Denial{{Right: "fs:\u202e"}},
+		Denied:   []grant.Denial{{Right: "fs:\u202e"}},
 		Tool:     &host.ToolError{Exit: 10, Details: json.RawMessage(`{"a":"\u001b[31m"}`)},
 		Protocol: &host.ProtocolError{Code: 1, Message: "\x1b"},
-		Steps: []host.Step{host.CallStep("p.remove", nil), host.OperatorStep(host.OpPolicyGrant, "p", "random"),
-			{Op: host.OpSystem, Args: []string{"rm"}}, host.DescribeStep("p.t", 2)},
+		Steps: []step.Step{step.Call("p.remove", nil), step.Operator(step.OpPolicyGrant, "p", "random"),
+			{Op: step.OpSystem, Args: []string{"rm"}}, step.Describe("p.t", 2)},
 		Docs: &host.Docs{ToolDocs: &manifest.ToolDocs{}}, Earlier: []string{"x"},
 	}
 	for range 10_000 {
-		from.DidYouMean = append(from.DidYouMean, host.NearName{Name: "x"})
+		from.DidYouMean = append(from.DidYouMean, spelling.Near{Name: "x"})
 	}
 	got := ErrorOf(from).Untrusted()
 	data, err := json.Marshal(ErrorOf(got))
@@ -156,7 +160,7 @@ func TestUntrustedErrors(t *testing.T) {
 		strings.Contains(string(data), "\u202e") {
 		t.Errorf("%d bytes, %v: %.2000s", len(data), err, data)
 	}
-	if len(got.Steps) != 1 || got.Steps[0].Op != host.OpDescribe || got.Docs != nil || got.Corrected != nil {
+	if len(got.Steps) != 1 || got.Steps[0].Op != step.OpDescribe || got.Docs != nil || got.Corrected != nil {
 		t.Errorf("%+v", got)
 	}
 	if got.Exit != 10 || got.Details[0].Suggestion.String() != "rename a to b" {
@@ -165,18 +169,18 @@ func TestUntrustedErrors(t *testing.T) {
 }
 
 func TestRights(t *testing.T) {
-	got := RightsOf(host.Grant{Clock: true, Env: map[string]string{"LANG": "C"},
-		FS: []host.FSGrant{{Path: "/data", Source: "/home/me", Mode: "rw"}}})
+	got := RightsOf(grant.Grant{Clock: true, Env: map[string]string{"LANG": "C"},
+		FS: []grant.FS{{Path: "/data", Source: "/home/me", Mode: "rw"}}})
 	if want := []string{"clock", "env:LANG", "fs:rw:/data"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
-	if got := RightsOf(host.Grant{}); got == nil {
+	if got := RightsOf(grant.Grant{}); got == nil {
 		t.Error("no rights are null in JSON")
 	}
 	all := []string{"browser:session", "caller", "clock", "env:LANG", "fs:rw:/data", "http:GET,POST:https://a.test:8443",
 		"random", "secret:A", "secret:read:B", "tool:cdp.Page.*"}
 	g, err := (&Terms{Rights: all}).Grant()
-	secrets := []host.SecretGrant{{Name: "A"}, {Name: "B", Read: true}}
+	secrets := []grant.Secret{{Name: "A"}, {Name: "B", Read: true}}
 	if back := RightsOf(g); err != nil || !reflect.DeepEqual(back, all) || !reflect.DeepEqual(g.Secrets, secrets) {
 		t.Errorf("%q, %+v, %v", back, g.Secrets, err)
 	}
@@ -212,7 +216,7 @@ func FuzzFrames(f *testing.F) {
 	var whole bytes.Buffer
 	out := NewConn(nil, &whole)
 	_ = errors.Join(out.SendHello(Hello{}), out.SendJSON(KindCall, Call{}), out.Send(KindBegun),
-		out.SendJSON(KindEvent, host.JobEvent{Kind: host.EventLog}), out.SendJSON(KindDone, Failed(&host.Error{})))
+		out.SendJSON(KindEvent, job.Event{Kind: job.EventLog}), out.SendJSON(KindDone, Failed(&host.Error{})))
 	f.Add(whole.Bytes())
 	f.Add([]byte("e\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -85,3 +85,8 @@ func Lookup(v any, tokens []string) (any, bool) {
 	}
 	return v, true
 }
+
+// LastName returns the last reference token of a JSON pointer.
+func LastName(pointer string) string {
+	return UnescapeToken(pointer[strings.LastIndexByte(pointer, '/')+1:])
+}

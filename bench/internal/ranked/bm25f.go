@@ -10,7 +10,7 @@ import (
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/english"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/segment"
 )
 
 // BM25F ranks the tools of plugins by the textbook's formula over three fields (names, descriptions, parameters), with
@@ -77,7 +77,7 @@ func (b *BM25F) Rank(query string) (names []string) {
 }
 
 // fieldsOf returns the stems of the names, of the descriptions and phrases, and of the parameters of a tool.
-func fieldsOf(plugin string, d host.SearchDoc) [3][]string {
+func fieldsOf(plugin string, d segment.Doc) [3][]string {
 	text := slices.Concat([]string{d.Brief, d.Text}, d.Aliases, d.Keywords, d.Tasks)
 	var params []string
 	for _, p := range d.Params {

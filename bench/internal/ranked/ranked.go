@@ -17,14 +17,15 @@ import (
 	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Plugin is what search reads of a plugin.
 type Plugin struct {
 	Manifest *manifest.Manifest // names of tools, and what replaces deprecated ones
-	About    host.SearchPlugin
-	Docs     []host.SearchDoc
+	About    segment.Plugin
+	Docs     []segment.Doc
 }
 
 // Host returns a host in which plugins can be found by the search segments that segment returns, and nothing be called.
@@ -90,7 +91,7 @@ func nativePlugin(p host.Provider) (Plugin, error) {
 		}
 		known.Tools = append(known.Tools, manifest.Tool{Name: t.Name, Deprecated: t.Deprecated})
 	}
-	return Plugin{&known, host.SearchPluginOf(m), p.Features().SearchDocs()}, nil
+	return Plugin{&known, segment.PluginOf(m), p.Features().SearchDocs()}, nil
 }
 
 func wasmPlugin(name string) (Plugin, error) {
@@ -102,7 +103,7 @@ func wasmPlugin(name string) (Plugin, error) {
 	if err != nil {
 		return Plugin{}, err
 	}
-	return Plugin{m, host.SearchPluginOf(m), host.SearchDocs(m)}, nil
+	return Plugin{m, segment.PluginOf(m), segment.DocsOf(m)}, nil
 }
 
 // maxBrief is the limit of a brief in a manifest; longer texts go into the documentation.
@@ -127,12 +128,12 @@ func Foreign(path string) (list []Plugin, err error) {
 		}
 		if n := len(list); n == 0 || list[n-1].About.Name != t.Plugin {
 			m := &manifest.Manifest{Name: t.Plugin, Kind: manifest.KindExtism}
-			list = append(list, Plugin{Manifest: m, About: host.SearchPlugin{Name: t.Plugin}})
+			list = append(list, Plugin{Manifest: m, About: segment.Plugin{Name: t.Plugin}})
 		}
-		d := host.SearchDoc{Name: t.Name}
+		d := segment.Doc{Name: t.Name}
 		d.Brief, d.Text = Described(t.Description)
 		for _, p := range t.Params {
-			d.Params = append(d.Params, host.SearchParam{Name: p.Name, Text: p.Description, Enum: p.Enum})
+			d.Params = append(d.Params, segment.Param{Name: p.Name, Text: p.Description, Enum: p.Enum})
 		}
 		last := &list[len(list)-1]
 		last.Docs = append(last.Docs, d)

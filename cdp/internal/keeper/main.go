@@ -27,7 +27,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/cdp/internal/keeper/tenant"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 const (
@@ -52,7 +52,7 @@ func writeReady(ready *os.File, failed *api.Error) error {
 // Main runs the keeper process and returns its exit code. The program calls it when PARLEY_CHILD is "keeper",
 // before it does anything else. The configuration comes as JSON on stdin. Descriptor 3 receives one line that says
 // whether the keeper is ready, and descriptor 4 is the locked lock file.
-func Main(egress func() (host.Egress, error)) int {
+func Main(egress func() (outbound.Egress, error)) int {
 	os.Unsetenv(ChildVar)
 	prepareChild(readyFD, lockFD)
 	ready := os.NewFile(readyFD, "ready")
@@ -107,7 +107,7 @@ func Main(egress func() (host.Egress, error)) int {
 
 // keeper is the state of the process: a browser, its rooms, a server and their files.
 type keeper struct {
-	egress  func() (host.Egress, error)
+	egress  func() (outbound.Egress, error)
 	cfg     Config
 	files   files
 	lock    *os.File

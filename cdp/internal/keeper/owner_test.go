@@ -22,7 +22,7 @@ import (
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/api"
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/internal/wire"
 )
 
@@ -35,7 +35,7 @@ var (
 func plugin(name string, urls ...string) api.Caller {
 	c := api.Caller{Name: api.PluginPrefix + name}
 	for _, u := range urls {
-		c.HTTP = append(c.HTTP, host.HTTPGrant{URL: strings.TrimSuffix(u, "/"), Methods: []string{"GET"}})
+		c.HTTP = append(c.HTTP, grant.HTTP{URL: strings.TrimSuffix(u, "/"), Methods: []string{"GET"}})
 	}
 	return c
 }

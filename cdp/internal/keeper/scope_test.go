@@ -17,25 +17,27 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // testGuard is an egress that dials only the addresses that a grant names.
 type testGuard struct{}
 
-func (testGuard) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
+func (testGuard) Send(context.Context, *outbound.Request, outbound.Rights) (*outbound.Response, error) {
 	return nil, host.Errorf(host.Internal, "a browser only dials")
 }
 
-func (testGuard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
-	if !slices.ContainsFunc(grants, func(g host.HTTPGrant) bool { return g.URL == "http://"+address }) {
+func (testGuard) Dial(ctx context.Context, address string, grants []grant.HTTP) (net.Conn, error) {
+	if !slices.ContainsFunc(grants, func(g grant.HTTP) bool { return g.URL == "http://"+address }) {
 		right := "http:GET:http://" + address
 		return nil, &host.Error{Code: host.Denied, Message: "not granted: " + right,
-			Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
+			Denied: []grant.Denial{{Right: right, Why: "it is loopback"}}}
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-func testEgress() (host.Egress, error) { return testGuard{}, nil }
+func testEgress() (outbound.Egress, error) { return testGuard{}, nil }
 
 // withServer runs a test against a server whose browser does what it is sent, in a synctest bubble.
 func withServer(t *testing.T, test func(t *testing.T, s *server)) {

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/verb"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/wire"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -445,7 +446,7 @@ type Config struct {
 }
 
 // DefaultBrowser is the browser name that is used when none is given.
-const DefaultBrowser = host.DefaultBrowser
+const DefaultBrowser = step.DefaultBrowser
 
 func (c *Config) setDefaults() {
 	c.Browser = cmp.Or(c.Browser, DefaultBrowser)

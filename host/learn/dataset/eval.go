@@ -10,6 +10,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/host/search"
 )
 
 // Report is how a catalog does on a dataset. It depends on nothing else.
@@ -105,7 +106,7 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 			for name := range q.Relevant {
 				offer(name)
 			}
-			for _, name := range eval.Hits(h, host.SearchQuery{Text: q.Query, Limit: offeredPer}) {
+			for _, name := range eval.Hits(h, search.Query{Text: q.Query, Limit: offeredPer}) {
 				offer(name)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -84,8 +86,8 @@ func (p *listed) Lines(group string) ([]host.Line, error)  { return host.LinesOf
 func (p *listed) Groups() ([]host.GroupLine, error)        { return host.GroupsOf(p.m), nil }
 func (p *listed) Names() ([]string, error)                 { return host.NamesOf(p.m), nil }
 func (p *listed) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
-func (p *listed) Segment() ([]byte, error)                 { return host.ManifestSegment(p.m), nil }
+func (p *listed) Segment() ([]byte, error)                 { return segment.Of(p.m), nil }
 func (p *listed) Features() host.Features                  { return host.Features{} }
-func (p *listed) Invoke(context.Context, *host.Request) (*host.Result, error) {
+func (p *listed) Invoke(context.Context, *host.Request) (*job.Result, error) {
 	return nil, host.Errorf(host.Unavailable, "tools of a list cannot be called")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -133,7 +134,7 @@ func Quiet(catalog *host.Catalog) (*call.Host, error) {
 }
 
 // Hits returns the names of the tools that a search finds, none if it fails. The search is not recorded.
-func Hits(h *call.Host, q host.SearchQuery) (names []string) {
+func Hits(h *call.Host, q search.Query) (names []string) {
 	if data, _, err := h.Rank(q); err == nil {
 		for _, r := range data.Results {
 			names = append(names, r.Name)
@@ -153,7 +154,7 @@ func Evaluate(set []Query, h *call.Host) *Report {
 			full := e.resolve(h.Catalog(), name)
 			relevant[full] = max(relevant[full], grade)
 		}
-		got := Hits(h, host.SearchQuery{Text: q.Query, Limit: evalDepth})
+		got := Hits(h, search.Query{Text: q.Query, Limit: evalDepth})
 		good := goodAnswers(relevant)
 		rank := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
 		e.add(q.Kind, q.Half, rank, ndcg(got, relevant))

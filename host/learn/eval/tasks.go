@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -56,7 +56,7 @@ func CheckTasks(h *call.Host, plugin string) (*TaskReport, error) {
 		full := at.Plugin + "." + name
 		for _, phrase := range tool.Tasks {
 			report.Phrases++
-			got := append([]string{}, Hits(h, host.SearchQuery{Text: phrase, Limit: taskDepth})...)
+			got := append([]string{}, Hits(h, search.Query{Text: phrase, Limit: taskDepth})...)
 			if !slices.Contains(got, full) {
 				report.Misses = append(report.Misses, TaskMiss{Tool: full, Phrase: phrase, Got: got})
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -218,7 +219,7 @@ func (s *subject) findSiblings(base host.Provider) error {
 	if err != nil {
 		return err
 	}
-	names := eval.Hits(h, host.SearchQuery{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1})
+	names := eval.Hits(h, search.Query{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1})
 	for i, name := range names {
 		names[i] = strings.TrimPrefix(name, s.plugin+".")
 	}

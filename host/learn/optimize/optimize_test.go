@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -49,11 +51,11 @@ func (p *plugin) Names() ([]string, error) { return host.NamesOf(p.m), nil }
 
 func (p *plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
 
-func (p *plugin) Segment() ([]byte, error) { return host.ManifestSegment(p.m), nil }
+func (p *plugin) Segment() ([]byte, error) { return segment.Of(p.m), nil }
 
 func (p *plugin) Features() host.Features { return host.Features{} }
 
-func (p *plugin) Invoke(context.Context, *host.Request) (*host.Result, error) {
+func (p *plugin) Invoke(context.Context, *host.Request) (*job.Result, error) {
 	return nil, errors.New("it cannot be called")
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -364,7 +365,7 @@ func (c *counter) add(r *host.Record) {
 	if r.CPUMS > 0 && InScope(r.Tool, c.scope) {
 		*at(&c.cpu, r.Caller) += r.CPUMS
 	}
-	if strings.HasPrefix(r.Caller, host.CallerPlugin) {
+	if strings.HasPrefix(r.Caller, caller.PluginPrefix) {
 		rep.Inner++
 		return
 	}

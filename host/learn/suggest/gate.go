@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -232,7 +233,7 @@ func (g *Gate) checkAlias(base host.Provider, q *Proposal, t *manifest.Tool) str
 			if param != "" && (e.Field == overlay.Alias || own && param != e.Param && q.Sessions == 0) {
 				ofParam = fmt.Sprintf("%s is a name of the parameter %s of %s", e.Value, param, full)
 			}
-			known = append(append(known, name, host.LocalName(name)), other.Aliases...)
+			known = append(append(known, name, manifest.LocalName(name)), other.Aliases...)
 		}
 		if e.Field == overlay.Alias && !strings.EqualFold(full, m.Name+"."+t.Name) {
 			taken(full, known...)
@@ -511,7 +512,7 @@ func (g *Gate) holdOut() (err error) {
 
 // finds reports whether a tool is among the first hits of a query.
 func finds(h *call.Host, query, tool string) bool {
-	return slices.ContainsFunc(eval.Hits(h, host.SearchQuery{Text: query, Limit: found}), func(name string) bool {
+	return slices.ContainsFunc(eval.Hits(h, search.Query{Text: query, Limit: found}), func(name string) bool {
 		return strings.EqualFold(name, tool)
 	})
 }

@@ -366,11 +366,11 @@ func (s *suggester) confusion(c stats.Confusion) {
 		plugin, name, _ := strings.Cut(c.Called, ".")
 		group, _, _ := strings.Cut(name, ".")
 		if _, near := spelling.Resembles(name, meant.Tool.Name); near || !strings.EqualFold(plugin, meant.Plugin) ||
-			!plainName().MatchString(group) || !plainName().MatchString(host.LocalName(name)) {
+			!plainName().MatchString(group) || !plainName().MatchString(manifest.LocalName(name)) {
 			return
 		}
 		e.rule = "tool alias"
-		s.add(meant, overlay.Edit{Field: overlay.Alias, Value: host.LocalName(name)}, e)
+		s.add(meant, overlay.Edit{Field: overlay.Alias, Value: manifest.LocalName(name)}, e)
 		return
 	}
 	if called.Plugin != meant.Plugin { // a plugin's texts do not lead to tools of others

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -66,11 +68,11 @@ func (p *plugin) Names() ([]string, error) { return host.NamesOf(p.m), nil }
 
 func (p *plugin) Tool(name string) (*manifest.Tool, error) { return p.m.Tool(name), nil }
 
-func (p *plugin) Segment() ([]byte, error) { return host.ManifestSegment(p.m), nil }
+func (p *plugin) Segment() ([]byte, error) { return segment.Of(p.m), nil }
 
 func (p *plugin) Features() host.Features { return host.Features{} }
 
-func (p *plugin) Invoke(context.Context, *host.Request) (*host.Result, error) {
+func (p *plugin) Invoke(context.Context, *host.Request) (*job.Result, error) {
 	return nil, errors.New("it cannot be called")
 }
 
@@ -510,7 +512,7 @@ func TestGateKeepsTexts(t *testing.T) {
 	}
 	var aliases, params []string
 	for _, tool := range base.m.Tools {
-		aliases = append(append(aliases, tool.Name, "shop."+tool.Name), host.LocalName(tool.Name))
+		aliases = append(append(aliases, tool.Name, "shop."+tool.Name), manifest.LocalName(tool.Name))
 		edits := []overlay.Edit{}
 		for _, field := range []string{overlay.Brief, overlay.Standard, overlay.Full, overlay.When, overlay.WhenNot,
 			overlay.Task, overlay.Phrase} {
@@ -535,7 +537,7 @@ func TestGateKeepsTexts(t *testing.T) {
 	}
 	for _, tool := range base.m.Tools {
 		for _, alias := range aliases {
-			if host.LocalName(tool.Name) != host.LocalName(alias) {
+			if manifest.LocalName(tool.Name) != manifest.LocalName(alias) {
 				refuses(overlay.Edit{Tool: tool.Name, Field: overlay.Alias, Value: alias})
 			}
 		}

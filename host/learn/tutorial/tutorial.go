@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/commandline"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -106,12 +107,12 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []
 
 // expectedEvent returns the event that a step leaves when it ends as it should.
 func expectedEvent(catalog *host.Catalog, s Step) Event {
-	step, _ := commandline.Read(catalog, s.Run)
-	switch step.Op {
-	case "", host.OpList, host.OpListen:
+	next, _ := commandline.Read(catalog, s.Run)
+	switch next.Op {
+	case "", step.OpList, step.OpListen:
 		return Event{}
-	case host.OpSearch:
-		return Event{Op: string(step.Op), ExitCode: s.ExitCode}
+	case step.OpSearch:
+		return Event{Op: string(next.Op), ExitCode: s.ExitCode}
 	}
-	return Event{Op: string(step.Op), Tool: step.Tool, ExitCode: s.ExitCode}
+	return Event{Op: string(next.Op), Tool: next.Tool, ExitCode: s.ExitCode}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -64,7 +65,7 @@ type meant struct {
 	tool      string         // qualified, or the name of a meta-tool
 	arguments map[string]any // arguments of the tool
 	options   map[string]any
-	changes   []host.Change
+	changes   []schema.Change
 	template  bool   // something is missing
 	see       string // the nearest tool, if none does what was meant
 	destroys  bool
@@ -93,7 +94,7 @@ func (r *Reader) Teach(tool string, arguments json.RawMessage, e *host.Error) (s
 		}
 		var given struct{ Name string }
 		if _ = json.Unmarshal(arguments, &given); given.Name != "" {
-			e.Steps = append(e.Steps, host.DescribeStep(r.Qualified(given.Name), 0))
+			e.Steps = append(e.Steps, step.Describe(r.Qualified(given.Name), 0))
 		}
 		return "", nil
 	}
@@ -104,7 +105,7 @@ func (r *Reader) Teach(tool string, arguments json.RawMessage, e *host.Error) (s
 	e.Corrected, e.Retry = nil, nil
 	c, ok := r.correctArguments(arguments)
 	if !ok && c != nil && c.see != "" {
-		e.Steps = append([]host.Step{host.DescribeStep(c.see, 0)}, e.Steps...)
+		e.Steps = append([]step.Step{step.Describe(c.see, 0)}, e.Steps...)
 	}
 	if !ok && corrected != nil { // not only the places of the values are wrong
 		if c, ok = r.correctArguments(corrected); ok {
@@ -121,7 +122,7 @@ func (r *Reader) Teach(tool string, arguments json.RawMessage, e *host.Error) (s
 	e.Template, e.Changes = nil, c.changes
 	for i, d := range e.Details {
 		if s := c.suggestion(d.Parameter); s != "" {
-			e.Details[i].Suggestion = host.TextSuggestion(s)
+			e.Details[i].Suggestion = step.TextSuggestion(s)
 		}
 	}
 	switch {
@@ -130,7 +131,7 @@ func (r *Reader) Teach(tool string, arguments json.RawMessage, e *host.Error) (s
 		return c.tool, e.Corrected
 	case c.template:
 		e.Template = c.value(false)
-		e.Steps = append(e.Steps, host.DescribeStep(c.tool, 0))
+		e.Steps = append(e.Steps, step.Describe(c.tool, 0))
 		return "", nil
 	}
 	e.Corrected = c.value(false)
@@ -148,7 +149,7 @@ func (r *Reader) correctArguments(raw json.RawMessage) (*meant, bool) {
 }
 
 // change adds a change of the result of earlier changes, as a change of what was given.
-func (e *meant) change(c host.Change) {
+func (e *meant) change(c schema.Change) {
 	if c.How != schema.OnlyValue {
 		for i := len(e.changes) - 1; i >= 0; i-- {
 			earlier := e.changes[i]
@@ -168,7 +169,7 @@ func (e *meant) change(c host.Change) {
 
 // shifted returns a change within a value with pointers into the whole call: from is the pointer to the value in the
 // call that was given, and to in the call that was meant.
-func shifted(c host.Change, from, to string) host.Change {
+func shifted(c schema.Change, from, to string) schema.Change {
 	if c.How != schema.OnlyValue {
 		c.From = from + c.From
 	}
@@ -263,7 +264,7 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 							e.changes[i].From = "/" + key + e.changes[i].From
 						}
 					}
-					e.changes = append(e.changes, host.Change{From: "/" + key, To: "", How: schema.Unwrapped})
+					e.changes = append(e.changes, schema.Change{From: "/" + key, To: "", How: schema.Unwrapped})
 				}
 				return e, ok
 			}
@@ -272,7 +273,7 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 	}
 	delete(left, nameKey)
 	if nameKey != "name" {
-		e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
+		e.changes = append(e.changes, schema.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
 	}
 	var known []manifest.Param
 	isPeer, isSent := false, false
@@ -286,9 +287,9 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 		same := r.Qualified(name) == e.tool || strings.EqualFold(strings.ReplaceAll(name, "__", "."), e.tool)
 		switch {
 		case isPeer:
-			e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
+			e.changes = append(e.changes, schema.Change{From: "/" + nameKey, To: "/name", How: schema.Renamed})
 		case !same:
-			e.changes = append(e.changes, host.Change{From: "/" + nameKey, To: "/name", How: schema.Coerced})
+			e.changes = append(e.changes, schema.Change{From: "/" + nameKey, To: "/name", How: schema.Coerced})
 		}
 	}
 	e.takeArguments(left, known)
@@ -297,12 +298,12 @@ func (r *Reader) correctEnvelope(given map[string]any) (*meant, bool) {
 	for _, key := range slices.Sorted(maps.Keys(left)) {
 		token := "/" + jsontext.EscapeToken(key)
 		if _, taken := e.arguments[key]; taken {
-			e.changes = append(e.changes, host.Change{From: token, How: schema.Dropped})
+			e.changes = append(e.changes, schema.Change{From: token, How: schema.Dropped})
 			e.template = true
 			continue
 		}
 		e.arguments[key] = left[key]
-		e.changes = append(e.changes, host.Change{From: token, To: "/arguments" + token, How: schema.Moved})
+		e.changes = append(e.changes, schema.Change{From: token, To: "/arguments" + token, How: schema.Moved})
 	}
 	if isSent {
 		return r.correctSent(name, e)
@@ -342,7 +343,7 @@ func (r *Reader) correctSent(name string, e *meant) (*meant, bool) {
 	inner, ok := r.correctEnvelope(e.arguments)
 	if ok {
 		inner.options = e.options
-		inner.changes = append(inner.changes, host.Change{From: "/arguments", To: "", How: schema.Unwrapped})
+		inner.changes = append(inner.changes, schema.Change{From: "/arguments", To: "", How: schema.Unwrapped})
 	}
 	return inner, ok
 }
@@ -357,11 +358,11 @@ func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error
 	switch {
 	case c == nil || !ok && c.see == "" || r.isMeta(c.tool):
 	case !ok || c.template:
-		e.Steps = append([]host.Step{host.DescribeStep(cmp.Or(c.see, c.tool), 0)}, e.Steps...)
+		e.Steps = append([]step.Step{step.Describe(cmp.Or(c.see, c.tool), 0)}, e.Steps...)
 	default:
-		step := host.CallStep(c.tool, jsontext.Marshal(c.arguments))
-		step.Options.DryRun = c.destroys
-		e.Retry, e.Steps = &step, append([]host.Step{step}, e.Steps...)
+		next := step.Call(c.tool, jsontext.Marshal(c.arguments))
+		next.Options.DryRun = c.destroys
+		e.Retry, e.Steps = &next, append([]step.Step{next}, e.Steps...)
 	}
 }
 
@@ -370,7 +371,7 @@ func (r *Reader) correctInner(e *meant) (*meant, bool) {
 	if e.tool == CallTool {
 		inner, ok := r.correctEnvelope(e.arguments)
 		if ok {
-			inner.changes = append(inner.changes, host.Change{From: "/arguments", To: "", How: schema.Unwrapped})
+			inner.changes = append(inner.changes, schema.Change{From: "/arguments", To: "", How: schema.Unwrapped})
 		}
 		return inner, ok
 	}
@@ -383,7 +384,7 @@ func (r *Reader) correctInner(e *meant) (*meant, bool) {
 			return nil, false
 		}
 		within = ""
-		e.changes = append(e.changes, host.Change{From: "/arguments", To: "", How: schema.Unwrapped})
+		e.changes = append(e.changes, schema.Change{From: "/arguments", To: "", How: schema.Unwrapped})
 	} else {
 		at, ok := r.Find(e.tool)
 		e.destroys = ok && at.Tool.Effect == manifest.EffectDestructive
@@ -451,7 +452,7 @@ func (e *meant) takeArguments(left map[string]any, known []manifest.Param) {
 		}
 		delete(left, key)
 		if key != "arguments" || how != schema.Renamed && isObject {
-			e.changes = append(e.changes, host.Change{From: "/" + key, To: "/arguments", How: how})
+			e.changes = append(e.changes, schema.Change{From: "/" + key, To: "/arguments", How: how})
 		}
 		for name, v := range object {
 			if _, taken := e.arguments[name]; !taken {
@@ -474,14 +475,14 @@ func (e *meant) takeOptions(left map[string]any, known []manifest.Param) {
 		}
 		delete(left, key)
 		if key != "options" {
-			e.changes = append(e.changes, host.Change{From: "/" + key, To: "/options", How: schema.Renamed})
+			e.changes = append(e.changes, schema.Change{From: "/" + key, To: "/options", How: schema.Renamed})
 		}
 		options = maps.Clone(options)
 		for _, name := range slices.Sorted(maps.Keys(options)) { // a parameter of the tool
 			if _, taken := e.arguments[name]; option.Named(name) == "" && has(known, name) && !taken {
 				token := "/" + jsontext.EscapeToken(name)
 				e.arguments[name] = options[name]
-				e.changes = append(e.changes, host.Change{From: "/" + key + token, To: "/arguments" + token, How: schema.Moved})
+				e.changes = append(e.changes, schema.Change{From: "/" + key + token, To: "/arguments" + token, How: schema.Moved})
 				delete(options, name)
 			}
 		}
@@ -503,7 +504,7 @@ func (e *meant) setOptions(given map[string]any, at string) {
 	for name := range given {
 		if _, same := c.Value.(map[string]any)[name]; same && moved {
 			token := "/" + jsontext.EscapeToken(name)
-			e.changes = append(e.changes, host.Change{From: at + token, To: "/options" + token, How: schema.Moved})
+			e.changes = append(e.changes, schema.Change{From: at + token, To: "/options" + token, How: schema.Moved})
 		}
 	}
 	for _, change := range c.Changes {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/durable"
 )
 
@@ -26,7 +27,7 @@ type File struct{ Path string }
 func (f File) Read() (data []byte, exists bool, err error) {
 	refuse := func(format string, args ...any) ([]byte, bool, error) {
 		return nil, false, host.Errorf(host.ConfigError, "%s: %s", f.Path, fmt.Sprintf(format,
-			args...)).WithSteps(host.OperatorStep(host.OpPolicyCheck))
+			args...)).WithSteps(step.Operator(step.OpPolicyCheck))
 	}
 	// Whoever may write to the folder can remove a policy or add one.
 	dir := filepath.Dir(f.Path)

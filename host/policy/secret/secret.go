@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/origin"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/durable"
 )
 
@@ -91,6 +92,27 @@ func Words(s string) ([]string, error) {
 		return nil, fmt.Errorf("cmd: requires a program")
 	}
 	return words, nil
+}
+
+// Files returns the files of a source that [Check] has checked: the file with the secret, or the program and the files
+// that its command line names.
+func Files(from string) (paths []string) {
+	kind, rest, _ := strings.Cut(from, ":")
+	switch kind {
+	case "file":
+		return []string{rest}
+	case "cmd":
+		words, _ := Words(rest)
+		for i, word := range words {
+			if found, err := exec.LookPath(word); i == 0 && err == nil {
+				word = found
+			}
+			if filepath.IsAbs(word) {
+				paths = append(paths, word)
+			}
+		}
+	}
+	return paths
 }
 
 // Fetch reads a secret from a source. For a login it returns the stored text; see [ParseLogin]. The error never
@@ -218,7 +240,7 @@ func (s Store) Remove(name string) error {
 	}
 	if !slices.Contains(names, name) {
 		return host.Errorf(host.NotFound, "there is no secret %s",
-			origin.Quote(name)).WithSteps(host.OperatorStep(host.OpSecretList))
+			origin.Quote(name)).WithSteps(step.Operator(step.OpSecretList))
 	}
 	if err := os.Remove(filepath.Join(s.Dir, storePrefix+name)); err != nil {
 		return host.Errorf(host.ConfigError, "secret %s cannot be removed: %v", name, host.WithoutPath(err))

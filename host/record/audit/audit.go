@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lists"
 )
 
@@ -136,7 +137,7 @@ func (l *Log) Begin(e host.Event) error {
 	r := recordOf(e)
 	r.Op, r.Outcome = opBegin, nil
 	if err := l.append(r, true); err != nil {
-		return &host.Error{Code: host.Unavailable, Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
+		return &host.Error{Code: host.Unavailable, Cause: err, Steps: []step.Step{step.Operator(step.OpDoctor)},
 			Message: fmt.Sprintf("%v, and each call requires a record (audit = %q under [operator], or records = %[2]q under "+
 				"[fleet]); nothing was run", err, Required)}
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/durable/durabletest"
 )
 
@@ -58,13 +60,13 @@ func TestLines(t *testing.T) {
 				`"touched":["http:GET:https://api.github.com","fs:read:/srv/data/a<b>.txt"],` +
 				`"code":"ok","exit_code":0,"ms":1.235,"touched_more":7}`},
 		{"only an op", host.Event{Op: "call"}, `"op":"call","code":"ok","exit_code":0,"ms":0}`},
-		{"denied", failed(&host.Error{Code: host.Denied, Denied: []host.Denial{{Right: "secret:TOKEN\x1b[2J",
+		{"denied", failed(&host.Error{Code: host.Denied, Denied: []grant.Denial{{Right: "secret:TOKEN\x1b[2J",
 			Why: "guest"}}}),
 			`"op":"call","call":"c2","denied":["secret:TOKEN\\u001b[2J"],"code":"denied","exit_code":82,"ms":0}`},
 		{"refused on the way", host.Event{
 			Time: noon, Op: "call", CallID: "c3", Within: "c2", Caller: "plugin:echo", Refused: []string{"tool:text.hash",
 				"clock"},
-			Err: &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{}, Denied: []host.Denial{{Right: "tool:text.hash"},
+			Err: &host.Error{Code: host.ToolFailed, Tool: &host.ToolError{}, Denied: []grant.Denial{{Right: "tool:text.hash"},
 				{Right: "random"}}}},
 			`"op":"call","call":"c3","within":"c2","caller":"plugin:echo","denied":["tool:text.hash","clock","random"],` +
 				`"code":"tool_failed","exit_code":1,"ms":0}`},
@@ -121,10 +123,10 @@ func TestNoBodies(t *testing.T) {
 		e.Err = &host.Error{
 			Code: code, Message: "hunter2", Details: []host.Detail{{Parameter: "hunter2", Provided: "hunter2",
 				Expected: "hunter2"}},
-			Denied: []host.Denial{{Right: "clock", Why: "hunter2"}}, Tool: &host.ToolError{Name: "hunter2",
+			Denied: []grant.Denial{{Right: "clock", Why: "hunter2"}}, Tool: &host.ToolError{Name: "hunter2",
 				Details: json.RawMessage(`"hunter2"`)},
 			Protocol: &host.ProtocolError{Message: "hunter2"}, Corrected: e.Params,
-			Steps: []host.Step{host.SearchStep("hunter2")}, Cause: errors.New("hunter2"),
+			Steps: []step.Step{step.Search("hunter2")}, Cause: errors.New("hunter2"),
 		}
 		if err := l.Begin(e); err != nil {
 			t.Error(err)
@@ -159,7 +161,7 @@ func TestBounds(t *testing.T) {
 	for i := range 1000 {
 		e.Rights = append(e.Rights, fmt.Sprintf("http:GET:https://%d.example.com", i))
 		e.Uses = append(e.Uses, long)
-		e.Err.Denied = append(e.Err.Denied, host.Denial{Right: fmt.Sprintf("fs:read:/%d/%s", i, long)})
+		e.Err.Denied = append(e.Err.Denied, grant.Denial{Right: fmt.Sprintf("fs:read:/%d/%s", i, long)})
 	}
 	l := openTest(t, dir, Config{})
 	l.Record(e)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -45,7 +46,7 @@ type Record struct {
 	Call   string `json:"call,omitempty"`
 	Within string `json:"within,omitempty"` // the call in which a plugin made this one
 	Caller string `json:"caller,omitempty"`
-	host.Origin
+	caller.Origin
 	Session string   `json:"session,omitempty"`
 	Tool    string   `json:"tool,omitempty"`
 	Digest  string   `json:"digest,omitempty"`  // digest of the plugin

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -103,7 +104,7 @@ func parseAnchor(s string) (h Head, err error) {
 	if err != nil || seq == "0" || !isHash(h.Hash) {
 		return Head{}, host.Errorf(host.InvalidArgs,
 			"%q is not the head of an audit log; expected \"sha256:\" and 64 digits, or what parley audit head printed",
-			manifest.CleanValue(s)).WithSteps(host.OperatorStep(host.OpAuditHead))
+			manifest.CleanValue(s)).WithSteps(step.Operator(step.OpAuditHead))
 	}
 	return h, nil
 }

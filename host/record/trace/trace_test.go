@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/step"
 )
 
 var noon = time.Date(2026, 7, 1, 12, 0, 0, 345e6, time.UTC)
@@ -28,7 +29,7 @@ func refused() host.Event {
 		Params: json.RawMessage(`{"urls": ["https://example.com"]}`),
 		Err: &host.Error{Code: host.InvalidArgs, Details: []host.Detail{
 			{Parameter: "/urls/0", Keyword: "type", Provided: "the secret", Expected: "string",
-				Suggestion: host.TextSuggestion("the secret")}}},
+				Suggestion: step.TextSuggestion("the secret")}}},
 		Duration: 1234 * time.Microsecond, OutBytes: 120, DocsTokens: 95, RetryOf: "c0", SuggestionUsed: true,
 		By: "policy", Approval: "a1", Changes: []string{"renamed", "coerced"},
 	}
@@ -83,7 +84,7 @@ func TestNoValues(t *testing.T) {
 	e.Params = json.RawMessage(`{"urls":["hunter2"],"o":{"password":"hunter2","n":[["hunter2"],"hunter2"]}}`)
 	e.Query, e.Result = "hunter2", json.RawMessage(`"hunter2"`)
 	e.Err.Corrected, e.Err.Message = e.Params, "hunter2"
-	e.Err.Steps = []host.Step{host.CallStep("hunter2", e.Params)}
+	e.Err.Steps = []step.Step{step.Call("hunter2", e.Params)}
 	Open(dir, Config{}).Record(e)
 	line := content(t, filepath.Join(dir, "2026-07-01.jsonl"))
 	if strings.Contains(line, "hunter2") || strings.Contains(line, "the secret") {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -21,7 +23,7 @@ func (s *Store) KeepHead(e Entry, m *manifest.Manifest, manifestJSON []byte) (En
 	e.ToolsSHA256 = hashOf(tools)
 	dir := s.pluginDir(e)
 	return e, errors.Join(keep(dir, manifestName, manifestJSON),
-		keep(dir, segmentName, wrapSegment(e.Digest, host.ManifestSegment(m))), keep(dir, toolsName, tools))
+		keep(dir, segmentName, wrapSegment(e.Digest, segment.Of(m))), keep(dir, toolsName, tools))
 }
 
 // KeepModule writes the module of a plugin next to the files from [Store.KeepHead].
@@ -41,7 +43,7 @@ func keep(dir, name string, data []byte) error {
 	}
 	if err != nil {
 		return world.Failed(host.Unavailable, err, "cannot write the cache of published plugins: %v", err).
-			WithSteps(host.OperatorStep(host.OpDoctor))
+			WithSteps(step.Operator(step.OpDoctor))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/segment"
 )
 
 // A cache has the parts of a plugin without installing it, and is checked as an installed one.
@@ -20,7 +21,7 @@ func TestCached(t *testing.T) {
 	if err != nil || d.Head.Name != "text" || len(d.Names()) != len(c.Manifest.Tools) {
 		t.Errorf("%+v %v", d, err)
 	}
-	if segment, err := src.Segment(); err != nil || host.SegmentUsable(segment) != nil {
+	if seg, err := src.Segment(); err != nil || segment.Check(seg) != nil {
 		t.Error(err)
 	}
 	if _, err := src.Wasm(); !errors.Is(err, host.Unavailable) {

@@ -18,7 +18,10 @@ import (
 	"syscall"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -32,7 +35,7 @@ func IsExtism(wasm []byte) bool {
 }
 
 // maxWasm is the maximum size of a module in bytes. A larger file is assumed to be a mistake: CPython has 25 MiB.
-const maxWasm = host.MaxModuleMiB << 20
+const maxWasm = grant.MaxModuleMiB << 20
 
 // Candidate is a plugin that has been read and validated but is not installed. It can be run.
 type Candidate struct {
@@ -89,7 +92,7 @@ func ReadCandidateFile(path, hostVersion string) (*Candidate, error) {
 	case isFolder:
 		return nil, host.Errorf(host.InvalidArgs, "%s is a folder; expected a plugin file (FILE.wasm). A folder that "+
 			"holds one plugin can be installed", path).
-			WithSteps(host.OperatorStep(host.OpPluginInstall, path))
+			WithSteps(step.Operator(step.OpPluginInstall, path))
 	}
 	return readCandidate(path, hostVersion)
 }
@@ -102,7 +105,7 @@ func (c *Candidate) Source() Source {
 		Info:     e.Info(),
 		Manifest: func() (*manifest.Manifest, error) { return c.Manifest, nil },
 		Wasm:     func() ([]byte, error) { return c.Wasm, nil },
-		Segment:  sync.OnceValues(func() ([]byte, error) { return host.ManifestSegment(c.Manifest), nil }),
+		Segment:  sync.OnceValues(func() ([]byte, error) { return segment.Of(c.Manifest), nil }),
 	}
 }
 
@@ -144,7 +147,7 @@ func readCodeless(path string) ([]byte, error) {
 	switch {
 	case head.Manifest == nil:
 		return nil, host.Errorf(host.InvalidPlugin, "%s is not a manifest; expected one of kind http. From an OpenAPI "+
-			"document, make it with parley plugin wrap", path).WithSteps(host.OperatorStep(host.OpPluginWrap, path))
+			"document, make it with parley plugin wrap", path).WithSteps(step.Operator(step.OpPluginWrap, path))
 	case head.Kind != manifest.KindHTTP:
 		return nil, host.Errorf(host.InvalidPlugin, "%s is a manifest of kind %s, whose code is in another file; name "+
 			"FILE.wasm or FILE.js", path, manifest.CleanLine(head.Kind))
@@ -221,7 +224,7 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 		if !bytes.Equal(manifest.CompactJSON(beside), manifest.CompactJSON(embedded)) {
 			return nil, "", host.Errorf(host.InvalidPlugin, "%s contains a manifest and %s is a different one; expected "+
 				"one manifest, or two equal ones. Remove the file, or put its manifest into the module",
-				path, name).WithSteps(host.OperatorStep(host.OpPluginPack, path, "--manifest", name))
+				path, name).WithSteps(step.Operator(step.OpPluginPack, path, "--manifest", name))
 		}
 	}
 	if embedded != nil {
@@ -240,10 +243,10 @@ func findManifest(path string, wasm []byte) (data []byte, from string, err error
 		"wrap writes one; for any other module, write one (parley plugin schema prints its format) and pack it",
 		path, names[0])
 	if err == nil {
-		refused.WithSteps(host.OperatorStep(host.OpPluginWrap, path))
+		refused.WithSteps(step.Operator(step.OpPluginWrap, path))
 	}
 	return nil, "", refused.
-		WithSteps(host.OperatorStep(host.OpPluginSchema), host.OperatorStep(host.OpHelp, "plugin pack"))
+		WithSteps(step.Operator(step.OpPluginSchema), step.Operator(step.OpHelp, "plugin pack"))
 }
 
 // ManifestBeside returns the file next to a wasm file that holds its manifest, or "" if there is none.
@@ -298,7 +301,7 @@ func findOnlyPlugin(dir string) (string, error) {
 	case 0:
 		return "", host.Errorf(host.InvalidPlugin, "the folder %s contains no plugin; expected one file plugin.wasm, "+
 			"NAME.wasm or plugin.wasm.gz. If it contains a plugin's source, build it first", dir).
-			WithSteps(host.OperatorStep(host.OpPluginBuild, dir))
+			WithSteps(step.Operator(step.OpPluginBuild, dir))
 	}
 	listed := strings.Join(names[:min(len(names), 5)], ", ")
 	if len(names) > 5 {
@@ -306,7 +309,7 @@ func findOnlyPlugin(dir string) (string, error) {
 	}
 	return "", host.Errorf(host.InvalidPlugin,
 		"the folder %s contains %d wasm files (%s); expected one. Name one of the files", dir, len(names), listed).
-		WithSteps(host.OperatorStep(host.OpPluginInstall, filepath.Join(dir, names[0])))
+		WithSteps(step.Operator(step.OpPluginInstall, filepath.Join(dir, names[0])))
 }
 
 // ReadModule reads a wasm file, which may be gzipped, and refuses everything but core modules. A JavaScript file

@@ -17,6 +17,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/manifest"
@@ -51,7 +53,7 @@ func readLock(path string) ([]Entry, error) {
 		return nil, host.Errorf(host.ConfigError, "installed plugins are not read: %v", err)
 	case err != nil:
 		return nil, world.Failed(host.Unavailable, err, "cannot read the list of installed plugins: %v", err).
-			WithSteps(host.OperatorStep(host.OpDoctor))
+			WithSteps(step.Operator(step.OpDoctor))
 	}
 	entries, err := DecodeEntries(string(data))
 	if err == nil {
@@ -61,9 +63,9 @@ func readLock(path string) ([]Entry, error) {
 	return nil, &host.Error{Code: host.ConfigError, Cause: err,
 		Message: fmt.Sprintf("the list of installed plugins is damaged: %s: %v; move the folder away, then install each "+
 			"plugin again from its NAME/DIGEST folder", path, err),
-		Steps: []host.Step{
-			host.OperatorStep(host.OpSystem, "mv", dir, dir+".damaged"),
-			host.OperatorStep(host.OpPluginInstall, filepath.Join(dir+".damaged", "NAME", "DIGEST")),
+		Steps: []step.Step{
+			step.Operator(step.OpSystem, "mv", dir, dir+".damaged"),
+			step.Operator(step.OpPluginInstall, filepath.Join(dir+".damaged", "NAME", "DIGEST")),
 		}}
 }
 
@@ -246,11 +248,11 @@ func wrapSegment(digest string, segment []byte) []byte {
 }
 
 func unwrapSegment(digest string, file []byte) ([]byte, error) {
-	segment, ok := bytes.CutPrefix(file, []byte(digest+"\n"))
+	seg, ok := bytes.CutPrefix(file, []byte(digest+"\n"))
 	if !ok {
 		return nil, errors.New("not made for this version of the plugin")
 	}
-	return segment, host.SegmentUsable(segment)
+	return seg, segment.Check(seg)
 }
 
 // writeFile writes a file atomically and durably. The store's guard serializes writers, so one name for the

@@ -15,7 +15,7 @@ type Source struct {
 	// annotate. Nil means that Manifest has everything.
 	Discover func(annotate func(*manifest.Manifest)) (*Discovery, error)
 	Wasm     func() ([]byte, error)
-	Segment  func() ([]byte, error) // in the form of host.BuildSegment
+	Segment  func() ([]byte, error) // in the form of segment.Build
 	// File is the path of the file that Wasm reads and compares with Info.Digest, "" if the module is in memory.
 	File string
 	// Packed is the compressed form of Wasm, if that is in memory anyway; otherwise nil. Compiled code can then be

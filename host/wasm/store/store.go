@@ -20,6 +20,8 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/segment"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -160,7 +162,7 @@ func entryToReplace(entries []Entry, c *Candidate, downgrade bool) (*Entry, erro
 		return nil, host.Errorf(host.Integrity, "%s %s is installed and %s is the older version %s; use --downgrade to "+
 			"replace it. Nothing was changed",
 			old.Name, manifest.CleanLine(old.Version), c.Path, manifest.CleanLine(c.Manifest.Version)).
-			WithSteps(host.OperatorStep(host.OpPluginShow, old.Name))
+			WithSteps(step.Operator(step.OpPluginShow, old.Name))
 	}
 	return &old, nil
 }
@@ -174,7 +176,7 @@ func NameTaken(c *Candidate, owner string) *host.Error {
 	name := c.Manifest.Name
 	return host.Errorf(host.AlreadyExists, "the name %s %s, and %s has another owner; give the plugin another name, or "+
 		"let it take the name with --replace %s. Nothing was changed", name, whose, c.Path, name).
-		WithSteps(host.OperatorStep(host.OpPluginShow, name))
+		WithSteps(step.Operator(step.OpPluginShow, name))
 }
 
 // Install installs a plugin and returns its entry, and the entry that it replaced: nil if no plugin had the name, the
@@ -337,7 +339,7 @@ func (s *Store) Lock(wait time.Duration) (unlock func(), err error) {
 		return nil, s.writeError(err)
 	case !taken:
 		return nil, host.Errorf(host.Busy, "another install or remove has held %s for %v; nothing was changed", path, wait).
-			WithSteps(host.OperatorStep(host.OpPluginList))
+			WithSteps(step.Operator(step.OpPluginList))
 	}
 	return func() { _ = guard.Unlock() }, nil
 }
@@ -352,7 +354,7 @@ func (s *Store) writePlugin(e Entry, c *Candidate, tools, signature []byte) erro
 		name string
 		data []byte
 	}{{wasmName, c.Wasm}, {manifestName, c.ManifestJSON},
-		{segmentName, wrapSegment(e.Digest, host.ManifestSegment(c.Manifest))}, {toolsName, tools}} {
+		{segmentName, wrapSegment(e.Digest, segment.Of(c.Manifest))}, {toolsName, tools}} {
 		if err := writeFile(filepath.Join(dir, f.name), f.data); err != nil {
 			return s.writeError(err)
 		}
@@ -485,7 +487,7 @@ func (s *Store) segment(e Entry, parsed func() (*manifest.Manifest, error)) ([]b
 	if err != nil {
 		return nil, err
 	}
-	built := host.ManifestSegment(m)
+	built := segment.Of(m)
 	s.logf("%s: rebuilt: %v", path, loadErr)
 	s.saveSegment(e, path, built)
 	return built, nil
@@ -518,7 +520,7 @@ func (s *Store) logf(format string, args ...any) {
 
 func (s *Store) writeError(err error) error {
 	return world.Failed(host.Unavailable, err, "cannot write the folder of installed plugins: %v; installed plugins "+
-		"are unchanged", err).WithSteps(host.OperatorStep(host.OpDoctor))
+		"are unchanged", err).WithSteps(step.Operator(step.OpDoctor))
 }
 
 // readError returns the error for a file of an installed plugin that is missing, was replaced meanwhile, or is not
@@ -526,11 +528,11 @@ func (s *Store) writeError(err error) error {
 func (s *Store) readError(e Entry, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return world.Failed(host.Unavailable, err, "cannot read plugin %s: %v", e.Name, err).
-			WithSteps(host.OperatorStep(host.OpDoctor))
+			WithSteps(step.Operator(step.OpDoctor))
 	}
 	if now, lockErr := s.Find(e.Name); lockErr != nil || now.Digest != e.Digest {
 		return world.Failed(host.Unavailable, err, "plugin %s %s was replaced or removed while it was used; run it again",
-			e.Name, e.Version).WithSteps(host.OperatorStep(host.OpPluginList))
+			e.Name, e.Version).WithSteps(step.Operator(step.OpPluginList))
 	}
 	if !isDir(s.pluginDir(e)) {
 		return world.Failed(host.Integrity, err, "%s lists a build of %s that does not exist: %s; one of them was "+
@@ -540,12 +542,12 @@ func (s *Store) readError(e Entry, err error) error {
 		WithSteps(reinstall(e))
 }
 
-func reinstall(e Entry) host.Step { return host.OperatorStep(host.OpPluginInstall, e.Source) }
+func reinstall(e Entry) step.Step { return step.Operator(step.OpPluginInstall, e.Source) }
 
 func notInstalled(name string, entries []Entry) error {
 	names := lists.Map(entries, func(e Entry) string { return e.Name })
 	err := host.Errorf(host.NotFound, "no plugin %q is installed",
-		manifest.CleanValue(name)).WithSteps(host.OperatorStep(host.OpPluginList))
+		manifest.CleanValue(name)).WithSteps(step.Operator(step.OpPluginList))
 	err.DidYouMean = spelling.Nearest(name, names, 3)
 	return err
 }
@@ -559,7 +561,7 @@ func checkName(name string) error {
 	if manifest.Reserved(name) {
 		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley; rename the "+
 			"plugin in its manifest", name).
-			WithSteps(host.OperatorStep(host.OpHelp))
+			WithSteps(step.Operator(step.OpHelp))
 	}
 	return nil
 }

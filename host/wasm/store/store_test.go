@@ -20,8 +20,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/internal/durable/durabletest"
 	"github.com/parley-tools/parley/manifest/sections"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // emptyCommand is (module (memory (export "memory") 1) (func (export "_start"))).
@@ -115,7 +117,7 @@ func TestRemoveMissing(t *testing.T) {
 	install(t, s, "text", "1.0.0")
 	err := second(s.Remove("texd"))
 	wantError(t, "typo", err, host.NotFound, `no plugin "texd" is installed`)
-	if got := host.AsError(err).DidYouMean; len(got) != 1 || got[0] != (host.NearName{Name: "text", Distance: 1}) {
+	if got := host.AsError(err).DidYouMean; len(got) != 1 || got[0] != (spelling.Near{Name: "text", Distance: 1}) {
 		t.Errorf("did you mean %v", got)
 	}
 	wantError(t, "find", second(s.Find("texd")), host.NotFound, "texd")
@@ -526,7 +528,7 @@ func TestKill(t *testing.T) {
 			if _, err := source.Wasm(); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
-			if segment, err := source.Segment(); err != nil || host.SegmentUsable(segment) != nil {
+			if seg, err := source.Segment(); err != nil || segment.Check(seg) != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
 		}
@@ -731,8 +733,8 @@ func checkSource(t *testing.T, source Source, c *Candidate) {
 	if wasm, err := source.Wasm(); err != nil || !bytes.Equal(wasm, c.Wasm) {
 		t.Errorf("wasm: %d bytes, %v", len(wasm), err)
 	}
-	if segment, err := source.Segment(); err != nil || !bytes.Equal(segment, host.ManifestSegment(c.Manifest)) {
-		t.Errorf("segment: %d bytes, %v", len(segment), err)
+	if seg, err := source.Segment(); err != nil || !bytes.Equal(seg, segment.Of(c.Manifest)) {
+		t.Errorf("segment: %d bytes, %v", len(seg), err)
 	}
 	if source.Info.Name != c.Manifest.Name || source.Info.Digest != c.Digest ||
 		source.Info.Tools != len(c.Manifest.Tools) {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -34,7 +34,7 @@ type Caller struct {
 	// denied.
 	Folders []string `json:"folders,omitempty"`
 	// HTTP is the plugin's network grants. They apply to its pages also after the call, until its next call.
-	HTTP []host.HTTPGrant `json:"http,omitempty"`
+	HTTP []grant.HTTP `json:"http,omitempty"`
 }
 
 // DefaultSession is the session of the person at the command line who names none. It uses the browser's default

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp/internal/keeper/scan"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -55,7 +55,7 @@ type Error struct {
 	// NoPage says that the caller named no target and has no page, with CodeNotFound.
 	NoPage bool `json:"no_page,omitempty"`
 	// Denied are the missing rights, with CodeDenied. It is empty if no right would help.
-	Denied []host.Denial `json:"denied,omitempty"`
+	Denied []grant.Denial `json:"denied,omitempty"`
 	// Exit is the name of the exit code of the verb, with CodeExit, and Details are what callers see of it.
 	Exit    string         `json:"exit,omitempty"`
 	Details map[string]any `json:"details,omitempty"`

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // proxy is the only route to the network from a plugin's browser context. It listens for HTTP/1.1 on a loopback
@@ -28,12 +30,12 @@ import (
 type proxy struct {
 	listener net.Listener
 	server   *http.Server
-	egress   host.Egress
+	egress   outbound.Egress
 	ctx      context.Context // for all dialled connections
 	cancel   context.CancelFunc
 
 	mu           sync.Mutex
-	grants       []host.HTTPGrant
+	grants       []grant.HTTP
 	generation   int                   // incremented when the grants change
 	conns        map[*trackedConn]bool // dialled connections, and the browser's ends of tunnels
 	refusals     []refusal             // the newest ones
@@ -50,7 +52,7 @@ const (
 )
 
 // newProxy listens on a port of its own for the browser whose process is ChromePID.
-func newProxy(egress host.Egress, chromePID int) (*proxy, error) {
+func newProxy(egress outbound.Egress, chromePID int) (*proxy, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -103,7 +105,7 @@ type methodKey struct{}
 func (p *proxy) address() string { return p.listener.Addr().String() }
 
 // allow sets the grants for new connections. If they differ from the previous ones, open connections are closed.
-func (p *proxy) allow(grants []host.HTTPGrant) {
+func (p *proxy) allow(grants []grant.HTTP) {
 	p.mu.Lock()
 	same := len(p.grants)+len(grants) == 0 || reflect.DeepEqual(p.grants, grants)
 	p.grants = grants

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 )
 
 // The proxy dials for each request, so that each is checked against the grants of its time and recorded as a use.
@@ -271,7 +272,7 @@ type slowEgress struct {
 	proceed  chan struct{}
 }
 
-func (s slowEgress) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
+func (s slowEgress) Dial(ctx context.Context, address string, grants []grant.HTTP) (net.Conn, error) {
 	conn, err := s.testGuard.Dial(ctx, address, grants)
 	s.dialling <- struct{}{}
 	<-s.proceed

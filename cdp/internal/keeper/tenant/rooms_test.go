@@ -18,6 +18,8 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux/muxtest"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // rooms are this room and those below it.
@@ -129,7 +131,7 @@ var (
 func plugin(name string, urls ...string) api.Caller {
 	c := api.Caller{Name: api.PluginPrefix + name}
 	for _, u := range urls {
-		c.HTTP = append(c.HTTP, host.HTTPGrant{URL: strings.TrimSuffix(u, "/"), Methods: []string{"GET"}})
+		c.HTTP = append(c.HTTP, grant.HTTP{URL: strings.TrimSuffix(u, "/"), Methods: []string{"GET"}})
 	}
 	return c
 }
@@ -161,15 +163,15 @@ func must[T any](result T, err *api.Error) T {
 // testGuard is an egress that dials only the addresses that a grant names.
 type testGuard struct{}
 
-func (testGuard) Send(context.Context, *host.HTTPRequest, host.Outbound) (*host.HTTPResponse, error) {
+func (testGuard) Send(context.Context, *outbound.Request, outbound.Rights) (*outbound.Response, error) {
 	return nil, host.Errorf(host.Internal, "a browser only dials")
 }
 
-func (testGuard) Dial(ctx context.Context, address string, grants []host.HTTPGrant) (net.Conn, error) {
-	if !slices.ContainsFunc(grants, func(g host.HTTPGrant) bool { return g.URL == "http://"+address }) {
+func (testGuard) Dial(ctx context.Context, address string, grants []grant.HTTP) (net.Conn, error) {
+	if !slices.ContainsFunc(grants, func(g grant.HTTP) bool { return g.URL == "http://"+address }) {
 		right := "http:GET:http://" + address
 		return nil, &host.Error{Code: host.Denied, Message: "not granted: " + right,
-			Denied: []host.Denial{{Right: right, Why: "it is loopback"}}}
+			Denied: []grant.Denial{{Right: right, Why: "it is loopback"}}}
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }

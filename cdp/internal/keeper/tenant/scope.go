@@ -16,7 +16,7 @@ import (
 	"github.com/parley-tools/parley/cdp/internal/keeper/event"
 	"github.com/parley-tools/parley/cdp/internal/keeper/mux"
 	"github.com/parley-tools/parley/cdp/internal/keeper/target"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/outbound"
 )
 
 // Scope is the working area of a session: a browser context of its own, which shares cookies and storage with no
@@ -55,7 +55,7 @@ type Tenancy struct {
 	events  *event.Events
 	owners  *Owners
 
-	Egress      host.Egress       // nil: plugins are denied contexts of their own
+	Egress      outbound.Egress   // nil: plugins are denied contexts of their own
 	ChromePID   int               // the browser's process
 	scopes      map[string]*Scope // by session
 	Calls       int64             // number of calls begun so far

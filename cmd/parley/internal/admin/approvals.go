@@ -12,7 +12,9 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/approve"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -47,12 +49,12 @@ func runApprovalsList(_ context.Context, app *command.App, opts *approvalsListOp
 		return err
 	}
 	if !opts.All {
-		all = slices.DeleteFunc(all, func(a host.Approval) bool { return a.State != host.ApprovalOpen })
+		all = slices.DeleteFunc(all, func(a approval.Approval) bool { return a.State != approval.Open })
 	}
 	data := struct {
-		Approvals []host.Approval `json:"approvals"`
-		Total     int             `json:"total"`
-	}{append([]host.Approval{}, all...), len(all)}
+		Approvals []approval.Approval `json:"approvals"`
+		Total     int                 `json:"total"`
+	}{append([]approval.Approval{}, all...), len(all)}
 	var next []string
 	if data.Total > 0 {
 		next = []string{"parley approvals show " + data.Approvals[data.Total-1].ID}
@@ -65,13 +67,13 @@ func runApprovalsList(_ context.Context, app *command.App, opts *approvalsListOp
 }
 
 // approvalLine returns an approval on one line: its id and state, who asks, and for what.
-func approvalLine(a host.Approval) string {
+func approvalLine(a approval.Approval) string {
 	what := a.Tool
 	switch a.Kind {
-	case host.ApproveCall:
+	case approval.ForCall:
 		what += " " + manifest.Clip(string(a.Params), 60)
-	case host.ApproveRight:
-		what += "  " + strings.Join(command.Map(a.Rights, func(r host.Denial) string { return r.Right }), ", ")
+	case approval.ForRight:
+		what += "  " + strings.Join(command.Map(a.Rights, func(r grant.Denial) string { return r.Right }), ", ")
 	}
 	return fmt.Sprintf("%s  %-7s  %-6s  %s  %s  %s", a.ID, a.State, a.Kind, a.Asked.Format("15:04"),
 		manifest.CleanLine(a.Principal), manifest.CleanLine(manifest.Clip(what, 120)))
@@ -83,7 +85,7 @@ func runApprovalsShow(_ context.Context, app *command.App, id string) error {
 		return err
 	}
 	var next []string
-	if a.State == host.ApprovalOpen {
+	if a.State == approval.Open {
 		next = []string{"parley approvals allow " + a.ID, "parley approvals deny " + a.ID}
 	}
 	return app.Print(a, next, func(w io.Writer) {
@@ -93,10 +95,10 @@ func runApprovalsShow(_ context.Context, app *command.App, id string) error {
 }
 
 // writeApproval writes everything that a person should know before answering.
-func writeApproval(w io.Writer, a *host.Approval) {
+func writeApproval(w io.Writer, a *approval.Approval) {
 	fmt.Fprintf(w, "%s  %s: %s", a.ID, a.State, manifest.CleanLine(a.Principal))
 	command.PrintIf(w, a.Session != "", " in session %s", manifest.CleanLine(a.Session))
-	if a.Kind == host.ApproveChange {
+	if a.Kind == approval.ForChange {
 		fmt.Fprintf(w, " wants to run parley %s:\n", manifest.CleanLine(a.Tool))
 		command.WriteLines(w, "  ", strings.Split(strings.TrimRight(manifest.Clean(a.Reason), "\n"), "\n"))
 	} else {
@@ -105,7 +107,7 @@ func writeApproval(w io.Writer, a *host.Approval) {
 		command.PrintIf(w, len(a.Params) > 0, "  parameters: %s\n", manifest.EscapeJSON(a.Params))
 		command.PrintIf(w, a.Reason != "", "  reason: %s\n", manifest.CleanLine(a.Reason))
 		command.PrintIf(w, len(a.Rights) > 0, "  it needs these rights, which are not granted:\n")
-		command.WriteLines(w, "    ", command.Map(a.Rights, func(r host.Denial) string {
+		command.WriteLines(w, "    ", command.Map(a.Rights, func(r grant.Denial) string {
 			return r.Right + command.When(r.Why != "", fmt.Sprintf("  %q", r.Why))
 		}))
 		command.PrintIf(w, a.Digest != "", "  build: %s\n", a.Digest)
@@ -120,9 +122,9 @@ func writeApproval(w io.Writer, a *host.Approval) {
 }
 
 // prompts are the questions to confirm an answer, by the kind of the answer.
-var prompts = map[host.ApprovalAnswer]string{
-	host.AnswerOnce: "Allow it once?", host.AnswerSession: "Allow it in this session?",
-	host.AnswerAlways: "Write this, and allow it?",
+var prompts = map[approval.Answer]string{
+	approval.Once: "Allow it once?", approval.Session: "Allow it in this session?",
+	approval.Always: "Write this, and allow it?",
 }
 
 var approvalsAllowCommand = &command.Command[*approvalsAllowOptions]{
@@ -143,13 +145,14 @@ type approvalsAllowOptions struct {
 }
 
 func runApprovalsAllow(ctx context.Context, app *command.App, o *approvalsAllowOptions) error {
-	how := host.ApprovalAnswer(cmp.Or(o.How, string(host.AnswerOnce)))
+	how := approval.Answer(cmp.Or(o.How, string(approval.Once)))
 	prompt := prompts[how]
 	if prompt == "" {
 		return host.Errorf(host.InvalidArgs, "%q is not a way to allow; expected once, session or always",
 			manifest.CleanValue(o.How)).WithNext("parley approvals allow " + command.ShellQuote(o.ID) + " once")
 	}
-	reply := host.Reply{Answer: how, Rights: o.Rights, By: command.Either(o.Yes, host.ByPolicy, host.ByTerminal)}
+	reply := approval.Reply{Answer: how, Rights: o.Rights,
+		By: command.Either(o.Yes, approval.ByPolicy, approval.ByTerminal)}
 	store := parley.Approvals(app.Parley()).Store
 	a, err := store.Find(o.ID)
 	if err != nil {
@@ -184,8 +187,8 @@ func runApprovalsAllow(ctx context.Context, app *command.App, o *approvalsAllowO
 }
 
 // checkBuild returns an error if the plugin of an approval is no longer the build that asked.
-func checkBuild(app *command.App, a *host.Approval) error {
-	if a.Digest == "" || a.State != host.ApprovalOpen {
+func checkBuild(app *command.App, a *approval.Approval) error {
+	if a.Digest == "" || a.State != approval.Open {
 		return nil
 	}
 	plugin, _, _ := strings.Cut(a.Tool, ".")
@@ -201,8 +204,8 @@ func checkBuild(app *command.App, a *host.Approval) error {
 }
 
 // lasting returns the change of grants.toml for the answer always, or the zero value for other answers.
-func lasting(app *command.App, a *host.Approval, reply host.Reply) (policy.Edit, error) {
-	if reply.Answer != host.AnswerAlways {
+func lasting(app *command.App, a *approval.Approval, reply approval.Reply) (policy.Edit, error) {
+	if reply.Answer != approval.Always {
 		return policy.Edit{}, nil
 	}
 	rules, err := app.Parley().Policy()
@@ -210,9 +213,9 @@ func lasting(app *command.App, a *host.Approval, reply host.Reply) (policy.Edit,
 		return policy.Edit{}, err
 	}
 	switch a.Kind {
-	case host.ApproveCall:
+	case approval.ForCall:
 		return rules.Unconfirm(a.Principal, a.Tool, a.Effect)
-	case host.ApproveRight:
+	case approval.ForRight:
 		plugin, _, _ := strings.Cut(a.Tool, ".")
 		var grants []policy.Grant
 		for _, right := range approve.RightsOf(a, reply) {
@@ -239,12 +242,12 @@ type approvalsDenyOptions struct {
 }
 
 func runApprovalsDeny(_ context.Context, app *command.App, o *approvalsDenyOptions) error {
-	return answer(app, parley.Approvals(app.Parley()).Store, o.ID, host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal,
-		Word: strings.Join(o.Word, " ")})
+	return answer(app, parley.Approvals(app.Parley()).Store, o.ID, approval.Reply{Answer: approval.Deny,
+		By: approval.ByTerminal, Word: strings.Join(o.Word, " ")})
 }
 
 // answer records an answer, and prints the approval.
-func answer(app *command.App, store *approve.Store, id string, reply host.Reply) error {
+func answer(app *command.App, store *approve.Store, id string, reply approval.Reply) error {
 	a, err := store.Answer(id, reply)
 	if err != nil {
 		return err
@@ -258,7 +261,7 @@ func answer(app *command.App, store *approve.Store, id string, reply host.Reply)
 
 // runApprovalsFollow prints open approvals and their outcomes until it is interrupted.
 func runApprovalsFollow(ctx context.Context, app *command.App, _ string) error {
-	store, seen := parley.Approvals(app.Parley()).Store, map[string]host.ApprovalState{}
+	store, seen := parley.Approvals(app.Parley()).Store, map[string]approval.State{}
 	for first := true; ; first = false {
 		all, err := store.List()
 		if err != nil {
@@ -266,7 +269,7 @@ func runApprovalsFollow(ctx context.Context, app *command.App, _ string) error {
 		}
 		for _, a := range all {
 			before, known := seen[a.ID]
-			if seen[a.ID] = a.State; known && before == a.State || first && a.State != host.ApprovalOpen {
+			if seen[a.ID] = a.State; known && before == a.State || first && a.State != approval.Open {
 				continue
 			}
 			if app.JSON {

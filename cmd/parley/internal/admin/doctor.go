@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record/audit"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -288,7 +289,7 @@ func checkCompiled(app *command.App) check {
 	c := ok("compiled", "%s, %.1f MiB in %s", manifest.Plural(modules, "plugin"), float64(bytes)/(1<<20), dir)
 	if bytes > maxCompiled {
 		c.Status = "warn"
-		c.Fix = app.Command(host.OperatorStep(host.OpSystem, "rm", "-r", dir)) + "; what is needed is compiled again"
+		c.Fix = app.Command(step.Operator(step.OpSystem, "rm", "-r", dir)) + "; what is needed is compiled again"
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/login"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -144,7 +145,7 @@ func find(app *command.App, t loginTarget, needed func(name string) bool) (strin
 	switch {
 	case len(names) == 0:
 		return "", nil, host.Errorf(host.InvalidArgs, "%s has no secret to log in for", m.Name).
-			WithSteps(host.OperatorStep(host.OpPolicyExplain, m.Name))
+			WithSteps(step.Operator(step.OpPolicyExplain, m.Name))
 	case name == "":
 		return "", nil, host.Errorf(host.InvalidArgs, "%s has several secrets to log in for; choose one with --secret: %s",
 			m.Name, strings.Join(names, ", "))
@@ -240,7 +241,7 @@ func checkLogins(app *command.App) check {
 			continue
 		}
 		ended = append(ended, name)
-		fix = cmp.Or(fix, app.Command(host.OperatorStep(host.OpLogin, l.Again...)))
+		fix = cmp.Or(fix, app.Command(step.Operator(step.OpLogin, l.Again...)))
 	}
 	if len(ended) > 0 {
 		return check{"logins", "warn", "expired: " + strings.Join(ended, ", "), fix}

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -98,9 +99,9 @@ func runPolicyExplain(_ context.Context, app *command.App, name string) error {
 	for i := range x.Rights {
 		r := &x.Rights[i]
 		if r.Grantable != "" {
-			r.Next = app.Command(host.OperatorStep(host.OpPolicyGrant, x.Plugin, r.Grantable))
+			r.Next = app.Command(step.Operator(step.OpPolicyGrant, x.Plugin, r.Grantable))
 		} else if r.NeedsLogin {
-			r.Next = app.Command(host.OperatorStep(host.OpLogin, x.Plugin))
+			r.Next = app.Command(step.Operator(step.OpLogin, x.Plugin))
 		}
 		if r.Next != "" {
 			next = append(next, r.Next)
@@ -177,10 +178,10 @@ func grantee(app *command.App, name string) (string, error) {
 		return "", err
 	case signer.Key == "":
 		return "", host.Errorf(host.Denied, "%s is not signed, so nothing can be granted to its signer; grant it to the "+
-			"build, without --signer", name).WithSteps(host.OperatorStep(host.OpPluginShow, name))
+			"build, without --signer", name).WithSteps(step.Operator(step.OpPluginShow, name))
 	case !signer.Trusted:
 		return "", host.Errorf(host.Denied, "%s is signed with the key %s, which is not trusted; trust it first: a grant "+
-			"to an untrusted key has no effect", name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginTrust, signer.Key))
+			"to an untrusted key has no effect", name, signer.Key).WithSteps(step.Operator(step.OpPluginTrust, signer.Key))
 	}
 	return signer.Key, nil
 }
@@ -198,7 +199,7 @@ func changeGrants(ctx context.Context, app *command.App, o *rightsOptions,
 		g, err := policy.ParseGrant(r)
 		if err != nil {
 			return host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error())).
-				WithSteps(host.OperatorStep(host.OpPolicyExplain, o.Plugin))
+				WithSteps(step.Operator(step.OpPolicyExplain, o.Plugin))
 		}
 		grants = append(grants, g)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -99,7 +100,7 @@ func TestDescribeBudget(t *testing.T) {
 			var sizes []float64
 			const limit = 500 // as JSON; as text it is 400
 			for tier := 1; tier <= 3; tier++ {
-				docs, err := h.Describe(t.Context(), host.Principal{Name: "cli"}, name, tier)
+				docs, err := h.Describe(t.Context(), caller.Principal{Name: "cli"}, name, tier)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}

@@ -22,8 +22,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/egress"
+	"github.com/parley-tools/parley/host/outbound"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -60,7 +60,7 @@ func namingKeeper() (code int, entered bool) {
 		return []netip.Addr{a}, err
 	}
 	p := parley.New(parley.Config{})
-	return cdp.KeeperMain(func() (host.Egress, error) {
+	return cdp.KeeperMain(func() (outbound.Egress, error) {
 		rules, err := p.Policy()
 		if err != nil {
 			return nil, err

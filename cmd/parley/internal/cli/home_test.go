@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
 	"github.com/parley-tools/parley/host/session"
@@ -125,7 +125,7 @@ func TestOldHome(t *testing.T) {
 	}
 	id := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(results[0]), "s-agent."), ".json")
 	sessions := &session.Store{Dir: filepath.Join(state, "sessions")}
-	if data, err := sessions.Result(host.Session{Name: "agent"}, id); err != nil ||
+	if data, err := sessions.Result(caller.Session{Name: "agent"}, id); err != nil ||
 		!strings.HasPrefix(string(data), `{"value":"0123`) {
 		t.Errorf("the result of call %s is %s, %v", id, data, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/internal/foreign"
 )
 
@@ -62,7 +62,7 @@ func TestKitsThatCannotAsk(t *testing.T) {
 				t.Fatal(err)
 			}
 			var open struct {
-				Data struct{ Approvals []host.Approval }
+				Data struct{ Approvals []approval.Approval }
 			}
 			for began := time.Now(); len(open.Data.Approvals) == 0; time.Sleep(50 * time.Millisecond) {
 				if time.Since(began) > time.Minute {

@@ -18,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/commandline"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -162,7 +163,7 @@ type parsedLine struct {
 	command string // the command's path
 	words   []string
 	options map[string]string
-	call    host.Step // for a line that calls a tool
+	call    step.Step // for a line that calls a tool
 }
 
 func (p parsedLine) equal(other parsedLine) bool {
@@ -308,7 +309,7 @@ func (a *front) parseTool(p parsedLine, catalog *host.Catalog, opts *tools.RootO
 	if err != nil {
 		return p, false
 	}
-	p.words, p.call = nil, host.CallStep(at.Name(), jsontext.Marshal(value))
+	p.words, p.call = nil, step.Call(at.Name(), jsontext.Marshal(value))
 	for _, name := range []string{"params", "param", "all"} {
 		delete(p.options, name)
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/foreign"
 	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
@@ -86,7 +88,7 @@ func TestPeers(t *testing.T) {
 				if !few() {
 					continue
 				}
-				_, err := h.Describe(t.Context(), host.Principal{}, "mcp__server__browser_"+name, manifest.Tier2)
+				_, err := h.Describe(t.Context(), caller.Principal{}, "mcp__server__browser_"+name, manifest.Tier2)
 				_, see := h.Names().Meant("mcp__server__browser_"+name, map[string]any{}, nil)
 				if e := host.AsError(err); see != "" && err != nil && e.Steps[0].Tool != see {
 					t.Errorf("the documentation of %s is not offered: %v", name, e.Steps)
@@ -633,7 +635,7 @@ func values(v any) (n int) {
 func clip(raw []byte) string { return manifest.Clip(string(raw), 300) }
 
 // meantBy returns the step that is offered for a command line that is refused, nil if none is.
-func meantBy(t *testing.T, home string, args ...string) *host.Step {
+func meantBy(t *testing.T, home string, args ...string) *step.Step {
 	t.Helper()
 	a := command.NewApp(&command.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard,
 		Env: func(name string) string {
@@ -672,22 +674,22 @@ func TestWordsKeepTheirPlace(t *testing.T) {
 				words[p], line = word, append(line, word)
 				for _, wrong := range [][]string{{"--timeout", "5000"}, {"--load", "Other"}, {"--filename", "Other.x"}, {"Other"},
 					{"--zzz", "Other"}, {"--path", "Other"}} {
-					step := meantBy(t, home, append(slices.Clone(line), wrong...)...)
-					if step == nil || step.Op != host.OpCall {
+					next := meantBy(t, home, append(slices.Clone(line), wrong...)...)
+					if next == nil || next.Op != step.OpCall {
 						continue
 					}
 					offered++
 					var params map[string]any
-					_ = json.Unmarshal(step.Params, &params)
-					all := string(step.Params) + step.Options.File + fmt.Sprint(step.Options.Timeout.Milliseconds())
+					_ = json.Unmarshal(next.Params, &params)
+					all := string(next.Params) + next.Options.File + fmt.Sprint(next.Options.Timeout.Milliseconds())
 					for p, word := range words {
-						if got := string(jsontext.Marshal(params[p])); step.Tool == provider.Info().Name+"."+name &&
+						if got := string(jsontext.Marshal(params[p])); next.Tool == provider.Info().Name+"."+name &&
 							!strings.Contains(got, word) || !strings.Contains(all, word) {
-							t.Errorf("%q %q: %s %s has no %s at %s", line, wrong, step.Tool, step.Params, word, p)
+							t.Errorf("%q %q: %s %s has no %s at %s", line, wrong, next.Tool, next.Params, word, p)
 						}
 					}
 					if last := wrong[len(wrong)-1]; !strings.Contains(all, last) {
-						t.Errorf("%q: %s %s has no %s", line, step.Tool, all, last)
+						t.Errorf("%q: %s %s has no %s", line, next.Tool, all, last)
 					}
 				}
 			}
@@ -726,14 +728,14 @@ func TestRulesKeepWords(t *testing.T) {
 					}
 					line = append(line, word)
 				}
-				step := meantBy(t, home, line...)
-				if len(words) == 0 || step == nil || step.Op != host.OpCall {
+				next := meantBy(t, home, line...)
+				if len(words) == 0 || next == nil || next.Op != step.OpCall {
 					continue
 				}
 				offered++
 				for _, word := range words {
-					if !strings.Contains(string(step.Params)+step.Options.File, word) {
-						t.Errorf("%q: %s %s has no %s", line, step.Tool, step.Params, word)
+					if !strings.Contains(string(next.Params)+next.Options.File, word) {
+						t.Errorf("%q: %s %s has no %s", line, next.Tool, next.Params, word)
 					}
 				}
 			}

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Main runs one command line and returns its exit code.
@@ -131,8 +132,8 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		e.Message = fmt.Sprintf("unknown option %s%s", dashes, manifest.CleanLine(given))
-		e.DidYouMean = command.Map(command.Nearest(given, names), func(n host.NearName) host.NearName {
-			return host.NearName{Name: "--" + n.Name, Distance: n.Distance}
+		e.DidYouMean = command.Map(command.Nearest(given, names), func(n spelling.Near) spelling.Near {
+			return spelling.Near{Name: "--" + n.Name, Distance: n.Distance}
 		})
 		if len(e.DidYouMean) > 0 && isWhole(a.Args, cmd, dashes+given, e.DidYouMean[0].Name) {
 			e.Next = append(e.Next, command.Instead(a.Args, dashes+given, e.DidYouMean[0].Name))

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
 	"github.com/parley-tools/parley/manifest"
@@ -95,14 +96,14 @@ func TestLinesInOtherForms(t *testing.T) {
 				"the tool first": append([]string{name, plugin}, options...),
 			} {
 				lines++
-				step := meantBy(t, home, slices.Clone(line)...)
-				if step == nil || step.Op != host.OpCall {
+				next := meantBy(t, home, slices.Clone(line)...)
+				if next == nil || next.Op != step.OpCall {
 					continue
 				}
 				var got map[string]any
-				_ = json.Unmarshal(step.Params, &got)
-				if step.Tool != plugin+"."+name || !reflect.DeepEqual(got, params) {
-					t.Errorf("%s: %q means %s %s", form, line, step.Tool, step.Params)
+				_ = json.Unmarshal(next.Params, &got)
+				if next.Tool != plugin+"."+name || !reflect.DeepEqual(got, params) {
+					t.Errorf("%s: %q means %s %s", form, line, next.Tool, next.Params)
 				}
 				found++
 			}

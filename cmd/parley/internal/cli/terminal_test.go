@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/search"
 )
 
 // TestColours: errors are coloured on a terminal only, and not with NO_COLOR or on a dumb terminal.
@@ -182,7 +182,7 @@ func TestNarrowTerminal(t *testing.T) {
 // TestBriefsInAPipe: in a pipe the brief of a result or a tool is not truncated, however long its line becomes.
 func TestBriefsInAPipe(t *testing.T) {
 	out, _, _ := inProcess(t, "search", "take a picture", "--json")
-	var found struct{ Data host.SearchData }
+	var found struct{ Data search.Data }
 	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found.Data.Results) == 0 {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -215,7 +216,7 @@ var carried = []string{"json", "debug", "dry-run", "session", "browser", "target
 
 // meant returns the step that a command line in the form of another product means, or nil if it means none. The step
 // is the call or, if a value cannot be expressed in it, the documentation.
-func (a *front) meant() *host.Step {
+func (a *front) meant() *step.Step {
 	own := newFront(&command.Streams{In: a.In, Out: a.Out, Err: a.Err, Env: a.Env}, nil)
 	defer own.Close()
 	deps := a.App
@@ -236,7 +237,7 @@ func (a *front) meant() *host.Step {
 	if at.Tool == nil && len(words) > 0 && len(leadsTo(words[0])) > 0 && !ofPeers(1) && !ofPeers(2) {
 		return nil
 	}
-	var describe *host.Step
+	var describe *step.Step
 	for _, name := range candidates(h.Names(), at, words, rest) {
 		l := takeApart(a.App, root, func(option string) (bool, bool) { return h.Names().Option(name.means, option) })
 		after := withoutLead(h.Names(), l.words)
@@ -270,7 +271,7 @@ func (a *front) meant() *host.Step {
 			}
 		}
 		if at.Tool == nil && see != "" && describe == nil {
-			describe = new(host.DescribeStep(see, 0))
+			describe = new(step.Describe(see, 0))
 		}
 	}
 	return describe
@@ -394,7 +395,7 @@ func holdsParams(names *advice.Names, name string, object map[string]any) bool {
 
 // stepOf returns the step that makes a call with the parameters of a command line, or nil if they cannot be
 // corrected.
-func stepOf(h *call.Host, c host.Call, params map[string]any, exact []string) *host.Step {
+func stepOf(h *call.Host, c host.Call, params map[string]any, exact []string) *step.Step {
 	at, err := h.Catalog().Find(c.Name)
 	if err != nil {
 		return nil
@@ -408,7 +409,7 @@ func stepOf(h *call.Host, c host.Call, params map[string]any, exact []string) *h
 	if e := advice.CheckCall(h.Names(), c); e != nil {
 		return e.Retry
 	}
-	step := host.CallStep(c.Name, c.Params)
+	step := step.Call(c.Name, c.Params)
 	step.Options = c.Given
 	step.Options.DryRun = c.Given.DryRun || at.Tool.Effect == manifest.EffectDestructive
 	return &step

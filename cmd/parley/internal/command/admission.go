@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -91,7 +92,7 @@ func WriteListed(w io.Writer, indent string, lines []string, how string) {
 }
 
 // WriteAsks lists the rights that a plugin requests, and marks the new ones. applies are the grants that it has.
-func WriteAsks(w io.Writer, asks []host.Denial, added, applies []string) {
+func WriteAsks(w io.Writer, asks []grant.Denial, added, applies []string) {
 	if len(asks) == 0 {
 		fmt.Fprintln(w, "  asks for no rights")
 		return

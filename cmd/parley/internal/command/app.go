@@ -32,9 +32,13 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Note records a change by the operator. The change has already been made, so if the log cannot be written, that is
@@ -95,9 +99,9 @@ const sessionVariable = "PARLEY_SESSION"
 
 // Principal returns the principal of the command line, with its session. If the session has an invalid name, the
 // error is invalid_args for SessionName, or config_error for the variable.
-func (a *App) Principal() (host.Principal, error) {
+func (a *App) Principal() (caller.Principal, error) {
 	name := cmp.Or(a.SessionName, a.Env(sessionVariable))
-	p := host.Principal{Name: Caller, Session: host.Session{Name: name}}
+	p := caller.Principal{Name: Caller, Session: caller.Session{Name: name}}
 	if name == "" {
 		return p, nil
 	}
@@ -141,7 +145,7 @@ func (a *App) Plugin(name string) (at host.Address, err error) {
 }
 
 // HostPrincipal returns the host, and the principal of the command line.
-func (a *App) HostPrincipal(ctx context.Context) (*call.Host, host.Principal, error) {
+func (a *App) HostPrincipal(ctx context.Context) (*call.Host, caller.Principal, error) {
 	h, err := a.Host(ctx)
 	principal, invalid := a.Principal()
 	return h, principal, cmp.Or(err, invalid)
@@ -281,7 +285,7 @@ type App struct {
 	// Offers reports whether a line may be offered as a next step. Nil means that every line may.
 	Offers func(line string) bool
 	// Meant returns the step that a refused command line in the form of another product means, or nil if it means none.
-	Meant func() *host.Step
+	Meant func() *step.Step
 	// AskNobody denies changes that a person would have to approve.
 	AskNobody bool
 
@@ -433,7 +437,7 @@ func (a *App) PrintEnvelope(env *Envelope, text func(w io.Writer)) error {
 }
 
 // contentLines describes the blocks of a result other than its data, and where their content is.
-func contentLines(blocks []host.Content) (lines []string) {
+func contentLines(blocks []job.Content) (lines []string) {
 	for i, c := range blocks {
 		where := c.URI
 		if c.Data != "" {
@@ -500,14 +504,14 @@ func (a *App) Fail(err error) int {
 		codes = codes[:2] // the tool itself says what it did not find
 	}
 	if a.Meant != nil && slices.Contains(codes, e.Code) && e.Corrected == nil {
-		if step := a.Meant(); step != nil {
-			e.Steps = append([]host.Step{*step}, e.Steps...)
-			if step.Op == host.OpCall {
-				e.Retry, e.Corrected, e.Template, e.Changes = step, step.Params, nil, nil
+		if then := a.Meant(); then != nil {
+			e.Steps = append([]step.Step{*then}, e.Steps...)
+			if then.Op == step.OpCall {
+				e.Retry, e.Corrected, e.Template, e.Changes = then, then.Params, nil, nil
 			}
 		}
 	}
-	named := slices.DeleteFunc(slices.Clone(e.Steps), func(s host.Step) bool { return !namesFiles(a, s) })
+	named := slices.DeleteFunc(slices.Clone(e.Steps), func(s step.Step) bool { return !namesFiles(a, s) })
 	e = e.Bounded()
 	next := a.Next(append(named, e.Steps...), e.Next)
 	hint := cmp.Or(nextFor[e.Code], a.Help)
@@ -596,7 +600,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		fmt.Fprintln(w, "Detailed parameter documentation:")
 		a.DocsText(w, a.WithCommands(e.Docs.ToolDocs))
 	}
-	WriteLabelled(w, "Did you mean:", Map(e.DidYouMean, func(n host.NearName) string {
+	WriteLabelled(w, "Did you mean:", Map(e.DidYouMean, func(n spelling.Near) string {
 		return fmt.Sprintf(" %s (edit distance: %d)", n.Name, n.Distance)
 	}))
 	WriteLabelled(w, "Tip:", Map(next[:min(2, len(next))], manifest.CleanLine)) // --json has all
@@ -657,7 +661,7 @@ func WriteLabelled(w io.Writer, label string, lines []string) {
 }
 
 // traceText returns lines that say where a guest crashed and what it wrote last. Without a trace there are none.
-func traceText(t *host.Trace) (lines []string) {
+func traceText(t *job.Trace) (lines []string) {
 	if t == nil {
 		return nil
 	}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -92,12 +94,12 @@ func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 		return host.Errorf(host.Denied, "an operator must approve this, and none can be asked here; %s", c.Undone())
 	}
 	asked := c.approval(cmp.Or(a.Words, a.Args[0]))
-	approver := host.Approver(parley.Approvals(a.Parley()))
+	approver := approval.Approver(parley.Approvals(a.Parley()))
 	if c.Prompt != "" {
 		approver = &terminal{}
 	}
 	reply, err := approver.Approve(ctx, asked)
-	nobody, isNobody := errors.AsType[host.NoApproverError](err)
+	nobody, isNobody := errors.AsType[approval.NoApproverError](err)
 	switch {
 	case isNobody:
 		e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and %s; %s", c.What, nobody, c.Undone())
@@ -114,7 +116,7 @@ func (a *App) Approve(ctx context.Context, c Change, yes bool) error {
 }
 
 // approval returns the question to a person about the change of a command.
-func (c *Change) approval(command string) *host.Approval {
+func (c *Change) approval(command string) *approval.Approval {
 	text := c.Installs + c.Diff
 	prompt := "Write this?"
 	switch {
@@ -127,17 +129,17 @@ func (c *Change) approval(command string) *host.Approval {
 	case c.Installs != "":
 		prompt = "Install it and write this?"
 	}
-	return &host.Approval{ID: host.NewApprovalID(), Kind: host.ApproveChange, Principal: Caller, Tool: command,
+	return &approval.Approval{ID: approval.NewID(), Kind: approval.ForChange, Principal: Caller, Tool: command,
 		Reason: text, Exact: []byte(text), Prompt: prompt}
 }
 
 // unanswered returns the error for a change that nobody has approved yet.
-func (c *Change) unanswered(asked *host.Approval, reply host.Reply) error {
+func (c *Change) unanswered(asked *approval.Approval, reply approval.Reply) error {
 	e := host.Errorf(host.Denied, "a person at a terminal must approve %s, and %s; %s; approval %s is open until %s: run "+
 		"the same command again once a person has allowed it", cmp.Or(c.What, "rights and trust"), reply.Nobody, c.Undone(),
 		asked.ID, asked.Expires.Format("2006-01-02 15:04 MST"))
 	e.Approval = asked.ID
-	return e.WithSteps(host.OperatorStep(host.OpApprovalsAllow, asked.ID))
+	return e.WithSteps(step.Operator(step.OpApprovalsAllow, asked.ID))
 }
 
 // maxShownParams bounds the parameters of a call in a question, in bytes.
@@ -148,32 +150,32 @@ type terminal struct {
 	mu sync.Mutex // one question at a time
 }
 
-// Approve implements [host.Approver].
-func (t *terminal) Approve(ctx context.Context, a *host.Approval) (host.Reply, error) {
+// Approve implements [approval.Approver].
+func (t *terminal) Approve(ctx context.Context, a *approval.Approval) (approval.Reply, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tty, err := OpenTerminal()
 	if err != nil {
-		return host.Reply{}, host.NoApproverError("there is no terminal to ask on")
+		return approval.Reply{}, approval.NoApproverError("there is no terminal to ask on")
 	}
 	defer tty.Close()
 	return askOn(ctx, tty, bufio.NewReader(&abandonableReader{ctx: ctx, in: tty}), a)
 }
 
 // askOn shows an approval and reads the reply.
-func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *host.Approval) (host.Reply, error) {
-	reply := host.Reply{Answer: host.AnswerDeny, By: host.ByTerminal}
+func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *approval.Approval) (approval.Reply, error) {
+	reply := approval.Reply{Answer: approval.Deny, By: approval.ByTerminal}
 	prompt := "Allow it?"
 	switch a.Kind {
-	case host.ApproveChange:
+	case approval.ForChange:
 		prompt = a.Prompt
 		fmt.Fprint(out, a.Reason)
 	default:
 		fmt.Fprintf(out, "%s wants to call %s %s", manifest.CleanLine(a.Principal), a.Tool, a.ShortParams(maxShownParams))
 		PrintIf(out, a.Reason != "", " (%s)", manifest.CleanLine(a.Reason))
-		fmt.Fprint(out, Either(a.Kind == host.ApproveRight, ".\n", ". "))
+		fmt.Fprint(out, Either(a.Kind == approval.ForRight, ".\n", ". "))
 	}
-	if a.Kind == host.ApproveRight {
+	if a.Kind == approval.ForRight {
 		plugin, _, _ := strings.Cut(a.Tool, ".")
 		fmt.Fprintf(out, "%s needs rights that are not granted:\n", plugin)
 		for _, right := range a.Rights {
@@ -192,7 +194,7 @@ func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *host.Appr
 	fmt.Fprint(out, prompt+" [y/N] ")
 	yes, err := readYes(ctx, lines)
 	if yes {
-		reply.Answer = host.AnswerOnce
+		reply.Answer = approval.Once
 	}
 	return reply, err
 }

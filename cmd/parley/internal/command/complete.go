@@ -11,6 +11,9 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -180,9 +183,9 @@ func targets(a *App, cmd *cobra.Command) []string {
 	browser, _ := cmd.Flags().GetString("browser")
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	result, err := a.Parley().Chrome().Invoke(ctx, &host.Request{Job: host.Job{
+	result, err := a.Parley().Chrome().Invoke(ctx, &host.Request{Job: job.Job{
 		Tool: "targets", Params: json.RawMessage("{}"), Caller: principal.Name, Session: principal.Session,
-		Options: host.Options{Place: host.Place{Browser: cmp.Or(browser, s.Browser)}},
+		Options: job.Options{Place: step.Place{Browser: cmp.Or(browser, s.Browser)}},
 	}})
 	if err != nil {
 		return nil
@@ -301,9 +304,9 @@ func resultIDs(a *App, _ *cobra.Command) []string {
 // approvalIDs returns the ids of the open approvals.
 func approvalIDs(a *App, _ *cobra.Command) (ids []string) {
 	all, _ := parley.Approvals(a.Parley()).Store.List()
-	for _, approval := range all {
-		if approval.State == host.ApprovalOpen {
-			ids = append(ids, approval.ID)
+	for _, asked := range all {
+		if asked.State == approval.Open {
+			ids = append(ids, asked.ID)
 		}
 	}
 	return ids

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest/document"
 )
 
@@ -31,10 +32,10 @@ func TestConfiguredTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := s.Complete(host.Options{}); o.Timeout != 5*time.Second || !o.TimeoutConfigured {
+	if o := s.Complete(job.Options{}); o.Timeout != 5*time.Second || !o.TimeoutConfigured {
 		t.Errorf("without a timeout: %+v", o)
 	}
-	if o := s.Complete(host.Options{Timeout: time.Second}); o.Timeout != time.Second || o.TimeoutConfigured {
+	if o := s.Complete(job.Options{Timeout: time.Second}); o.Timeout != time.Second || o.TimeoutConfigured {
 		t.Errorf("with a timeout: %+v", o)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -18,7 +20,7 @@ import (
 type Envelope struct {
 	OK       bool              `json:"ok"`
 	Data     json.RawMessage   `json:"data,omitempty"`
-	Content  []host.Content    `json:"content,omitempty"`
+	Content  []job.Content     `json:"content,omitempty"`
 	Error    *host.ErrorObject `json:"error,omitempty"`
 	Warnings []string          `json:"warnings"`
 	Next     []string          `json:"next"` // commands to type next
@@ -87,7 +89,7 @@ func (a *App) WithCommands(docs *manifest.ToolDocs) *manifest.ToolDocs {
 
 // Next renders what to do next: first the steps, each once, then the hints. It leaves out what may not be offered. It
 // is never nil.
-func (a *App) Next(steps []host.Step, hints []string) []string {
+func (a *App) Next(steps []step.Step, hints []string) []string {
 	commands := []string{}
 	add := func(c string) {
 		if !slices.Contains(commands, c) && a.offers(c) {

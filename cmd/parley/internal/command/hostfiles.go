@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -186,8 +187,8 @@ func sorted(raw []byte) []byte {
 
 // namesFiles reports whether a step is too long for an error because of the contents of files, while its command,
 // which names the files, is not.
-func namesFiles(a *App, s host.Step) bool {
-	return len(a.Files) > 0 && len(host.BoundedSteps([]host.Step{s})) == 0 && len(a.Command(s)) <= maxCommand
+func namesFiles(a *App, s step.Step) bool {
+	return len(a.Files) > 0 && len(host.BoundedSteps([]step.Step{s})) == 0 && len(a.Command(s)) <= maxCommand
 }
 
 // maxCommand is the length up to which a command is always offered, however much the files that it names contain.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -61,7 +61,7 @@ func AllSessions(ctx context.Context, a *App) []*SessionData {
 	for _, o := range open {
 		data := byKey[o.Session]
 		if data == nil {
-			of := host.SessionOf(o.Session)
+			of := caller.SessionOf(o.Session)
 			data = &SessionData{Name: of.String(), Stored: session.StoredSession{Session: of}}
 			all, byKey[o.Session] = append(all, data), data
 		}

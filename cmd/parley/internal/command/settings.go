@@ -19,6 +19,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/policy"
@@ -199,7 +200,7 @@ func keySource(v string) error {
 func isSeparator(r rune) bool { return r == ',' || r == ' ' }
 
 // Complete returns the options of a call with the configured values in place of zero values.
-func (s *Settings) Complete(o host.Options) host.Options {
+func (s *Settings) Complete(o job.Options) job.Options {
 	if o.Timeout == 0 {
 		o.Timeout, o.TimeoutConfigured = s.Timeout, s.Timeout > 0
 	}
@@ -211,7 +212,7 @@ func (s *Settings) Complete(o host.Options) host.Options {
 }
 
 // ForCall is [Settings.Complete] for a call of the command line. For agents it also limits the result as MCP does.
-func (s *Settings) ForCall(o host.Options) host.Options {
+func (s *Settings) ForCall(o job.Options) job.Options {
 	o = s.Complete(o)
 	if s.Agent && !s.maxBytesSet && o.MaxBytes == 0 && !o.Unlimited {
 		o.MaxBytes = mcp.DefaultMaxBytes

@@ -9,27 +9,27 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/cdp"
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // Command renders a step as a command for a POSIX shell. Placeholders for values that the caller must choose are in
 // capitals.
-func (a *App) Command(s host.Step) string {
+func (a *App) Command(s step.Step) string {
 	if s.Options.Session == "" {
 		s = s.In(a.SessionName)
 	}
 	plugin, local, _ := strings.Cut(s.Tool, ".")
 	words := lineWords{"parley"}
-	if s.Op == host.OpPlan {
+	if s.Op == step.OpPlan {
 		words, plugin, local = append(words, "plan", s.Tool), "", ""
 	}
 	isReserved := manifest.Reserved(plugin) && !manifest.Builtin(plugin) // the plugin had its name before it was reserved
 	switch {
-	case isReserved && s.Op == host.OpList:
+	case isReserved && s.Op == step.OpList:
 		words = append(words, "list", QuoteWord(plugin))
-	case isReserved && (s.Op == host.OpCall || s.Op == host.OpDescribe):
+	case isReserved && (s.Op == step.OpCall || s.Op == step.OpDescribe):
 		words = append(words, "call")
 		local = s.Tool
 	case plugin != "":
@@ -37,28 +37,28 @@ func (a *App) Command(s host.Step) string {
 	}
 	words.add(local != "", QuoteWord(local))
 	switch s.Op {
-	case host.OpCall:
+	case step.OpCall:
 		words = append(words, paramWords(a, s)...)
-	case host.OpPlan:
+	case step.OpPlan:
 		words = append(words, paramWords(a, s)...)
 		words.add(len(s.Args) > 0, append([]string{"--example"}, s.Args...)...)
 		words.add(!s.Options.DryRun, "--run")
 		s.Options.DryRun = false
-	case host.OpDescribe:
+	case step.OpDescribe:
 		words = append(words, "--describe")
 		words.add(s.Options.Tier > 0, "--tier", fmt.Sprint(s.Options.Tier))
-	case host.OpList:
+	case step.OpList:
 		words.add(!isReserved, "--list")
-	case host.OpListen:
+	case step.OpListen:
 		words = append(words, "--listen", QuoteWord(s.Query))
-	case host.OpSearch:
+	case step.OpSearch:
 		words = append(words, Either(s.Tool == "", "search", "--search"), QuoteWord(s.Query))
-	case host.OpSystem:
+	case step.OpSystem:
 		if len(s.Args) == 1 { // a whole command line
 			return manifest.CleanLine(s.Args[0])
 		}
 		return strings.Join(Map(s.Args, QuoteWord), " ")
-	case host.OpHelp:
+	case step.OpHelp:
 		return "parley " + Either(len(s.Args) == 0, "--help", "help "+strings.Join(s.Args, " "))
 	default:
 		words = append(append(words, string(s.Op)), Map(s.Args, QuoteWord)...)
@@ -68,7 +68,7 @@ func (a *App) Command(s host.Step) string {
 		words.add(plugin != "" && !s.ForOperator(), "--load", ShellQuote(file))
 	}
 	live := s.Options.Live || a.Live && plugin == cdp.Name && strings.Contains(local, ".")
-	words.add(live && (s.Op == host.OpCall || s.Op == host.OpDescribe || s.Op == host.OpList), "--live")
+	words.add(live && (s.Op == step.OpCall || s.Op == step.OpDescribe || s.Op == step.OpList), "--live")
 	return strings.Join(words, " ")
 }
 
@@ -84,7 +84,7 @@ func (w *lineWords) add(applies bool, words ...string) {
 
 // paramWords returns the words for the parameters of a call, and placeholders for those that the caller must choose.
 // It writes leading positional parameters as plain words, as far as words can express their values.
-func paramWords(a *App, s host.Step) (words []string) {
+func paramWords(a *App, s step.Step) (words []string) {
 	if string(manifest.CompactJSON(s.Params)) == `{"all":true}` {
 		return []string{"--all"}
 	}
@@ -97,7 +97,7 @@ func paramWords(a *App, s host.Step) (words []string) {
 	if len(params) == 0 || json.Unmarshal(params, &values) == nil {
 		all := len(values)
 		files = fileWords(a, values)
-		if tool := toolOf(a, s.Tool); s.Op == host.OpCall && tool != nil { // in plan, words belong to the name of the tool
+		if tool := toolOf(a, s.Tool); s.Op == step.OpCall && tool != nil { // in plan, words belong to the name of the tool
 			words, choose = positionalWords(tool, values, choose)
 		}
 		if len(values) < all {
@@ -168,7 +168,7 @@ func wordOf(tool *manifest.Tool, name string, value json.RawMessage) (word strin
 func placeholderOf(name string) string { return strings.ToUpper(manifest.CleanLine(name)) }
 
 // addOptions adds the words for options that are not zero.
-func (w *lineWords) addOptions(o host.StepOptions) {
+func (w *lineWords) addOptions(o step.Options) {
 	text := func(name, value string) { w.add(value != "", name, QuoteWord(value)) }
 	text("--kind", o.Kind)
 	w.add(o.Limit > 0, "--limit", fmt.Sprint(o.Limit))

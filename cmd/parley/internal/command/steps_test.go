@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 )
 
 var awkwardWords = []string{
@@ -37,55 +37,55 @@ func TestShellQuote(t *testing.T) {
 // TestCommand renders steps as commands, and parses the parameters with a shell.
 func TestCommand(t *testing.T) {
 	a := NewApp(&Streams{Env: func(string) string { return "" }}, nil)
-	call := host.CallStep("text.hash", json.RawMessage("{\n \"text\": \"a b\"\n}"))
+	call := step.Call("text.hash", json.RawMessage("{\n \"text\": \"a b\"\n}"))
 	slow := call
-	slow.Options = host.StepOptions{Timeout: time.Minute, Place: host.Place{Browser: "b", Target: "a b"}, DryRun: true}
+	slow.Options = step.Options{Timeout: time.Minute, Place: step.Place{Browser: "b", Target: "a b"}, DryRun: true}
 	for _, c := range []struct {
-		step host.Step
+		step step.Step
 		want string
 	}{
-		{host.CallStep("cdp.Network.getCookies", json.RawMessage("{}")), "parley cdp Network.getCookies"},
-		{host.CallStep("text.hash", nil), "parley text hash"},
-		{host.CallStep("text.hash", json.RawMessage(" null ")), "parley text hash"},
+		{step.Call("cdp.Network.getCookies", json.RawMessage("{}")), "parley cdp Network.getCookies"},
+		{step.Call("text.hash", nil), "parley text hash"},
+		{step.Call("text.hash", json.RawMessage(" null ")), "parley text hash"},
 		{call, `parley text hash 'a b'`},
-		{host.CallStep("text.encode", json.RawMessage(`{"to":"hex","text":"a"}`)), "parley text encode a hex"},
-		{host.CallStep("text.encode", json.RawMessage(`{"to":"hex"}`)), `parley text encode --params '{"to":"hex"}'`},
-		{host.CallStep("text.encode", json.RawMessage(`{"text":"-a","to":"hex"}`)),
+		{step.Call("text.encode", json.RawMessage(`{"to":"hex","text":"a"}`)), "parley text encode a hex"},
+		{step.Call("text.encode", json.RawMessage(`{"to":"hex"}`)), `parley text encode --params '{"to":"hex"}'`},
+		{step.Call("text.encode", json.RawMessage(`{"text":"-a","to":"hex"}`)),
 			`parley text encode --params '{"text":"-a","to":"hex"}'`},
-		{host.CallStep("text.encode", json.RawMessage(`{"text":5,"to":"hex"}`)),
+		{step.Call("text.encode", json.RawMessage(`{"text":5,"to":"hex"}`)),
 			`parley text encode --params '{"text":5,"to":"hex"}'`},
-		{host.CallStep("text.hash", json.RawMessage(`{"text":""}`)), `parley text hash --params '{"text":""}'`},
-		{host.CallStep("text.hash", json.RawMessage(`{"text":"a","algorithm":"md5"}`)),
+		{step.Call("text.hash", json.RawMessage(`{"text":""}`)), `parley text hash --params '{"text":""}'`},
+		{step.Call("text.hash", json.RawMessage(`{"text":"a","algorithm":"md5"}`)),
 			`parley text hash a --params '{"algorithm":"md5"}'`},
-		{host.Step{Op: host.OpCall, Tool: "text.encode", Params: json.RawMessage(`{"text":"a"}`), Choose: []string{"to"}},
+		{step.Step{Op: step.OpCall, Tool: "text.encode", Params: json.RawMessage(`{"text":"a"}`), Choose: []string{"to"}},
 			"parley text encode a TO"},
-		{host.Step{Op: host.OpCall, Tool: "text.encode", Params: json.RawMessage(`{"to":"hex"}`), Choose: []string{"text"}},
+		{step.Step{Op: step.OpCall, Tool: "text.encode", Params: json.RawMessage(`{"to":"hex"}`), Choose: []string{"text"}},
 			"parley text encode TEXT hex"},
-		{host.Step{Op: host.OpPlan, Tool: "text.hash", Params: json.RawMessage(`{"text":"a"}`)},
+		{step.Step{Op: step.OpPlan, Tool: "text.hash", Params: json.RawMessage(`{"text":"a"}`)},
 			`parley plan text.hash --params '{"text":"a"}' --run`},
-		{host.CallStep("text.hash", json.RawMessage("{\"text\":\"\u202e\x7f\"}")),
+		{step.Call("text.hash", json.RawMessage("{\"text\":\"\u202e\x7f\"}")),
 			`parley text hash --params '{"text":"\u202e\u007f"}'`},
 		{slow, `parley text hash 'a b' --browser b --target 'a b' --timeout 1m0s --dry-run`},
-		{host.CallStep("cdp.status", json.RawMessage(`{"all":true}`)), "parley cdp status --all"},
-		{host.Step{Op: host.OpCall, Tool: "cdp.open", Choose: []string{"url"}}, "parley cdp open URL"},
-		{host.Step{Op: host.OpCall, Tool: "cdp.Page.navigate", Choose: []string{"url"}},
+		{step.Call("cdp.status", json.RawMessage(`{"all":true}`)), "parley cdp status --all"},
+		{step.Step{Op: step.OpCall, Tool: "cdp.open", Choose: []string{"url"}}, "parley cdp open URL"},
+		{step.Step{Op: step.OpCall, Tool: "cdp.Page.navigate", Choose: []string{"url"}},
 			"parley cdp Page.navigate --param url=URL"},
-		{host.CallStep("plan.make", json.RawMessage(`{"a":1}`)), `parley call plan.make --params '{"a":1}'`},
-		{host.DescribeStep("result.get", 3), "parley call result.get --describe --tier 3"},
-		{host.ListStep("plan"), "parley list plan"},
-		{host.DescribeStep("cdp.Network.getCookies", 0), "parley cdp Network.getCookies --describe"},
-		{host.DescribeStep("cdp.Network.getCookies", 3), "parley cdp Network.getCookies --describe --tier 3"},
-		{host.ListStep(""), "parley --list"},
-		{host.ListStep("cdp"), "parley cdp --list"},
-		{host.ListStep("cdp.Network"), "parley cdp Network --list"},
-		{host.SearchStep("take a picture"), "parley search 'take a picture'"},
-		{host.Step{Op: host.OpSearch, Tool: "cdp", Query: "cookie"}, "parley cdp --search cookie"},
-		{host.Step{Op: host.OpListen, Tool: "cdp", Query: "Network.*"}, "parley cdp --listen 'Network.*'"},
-		{host.OperatorStep(host.OpDoctor), "parley doctor"},
-		{host.OperatorStep(host.OpPolicyGrant, "x", "fs:ro:/srv/a b=/data"), "parley policy grant x 'fs:ro:/srv/a b=/data'"},
-		{host.OperatorStep(host.OpHelp, "plugin build"), "parley help plugin build"},
-		{host.OperatorStep(host.OpSystem, "apt-get install chromium"), "apt-get install chromium"},
-		{host.OperatorStep(host.OpSystem, "mv", "/srv/a b", "/srv/c"), "mv '/srv/a b' /srv/c"},
+		{step.Call("plan.make", json.RawMessage(`{"a":1}`)), `parley call plan.make --params '{"a":1}'`},
+		{step.Describe("result.get", 3), "parley call result.get --describe --tier 3"},
+		{step.List("plan"), "parley list plan"},
+		{step.Describe("cdp.Network.getCookies", 0), "parley cdp Network.getCookies --describe"},
+		{step.Describe("cdp.Network.getCookies", 3), "parley cdp Network.getCookies --describe --tier 3"},
+		{step.List(""), "parley --list"},
+		{step.List("cdp"), "parley cdp --list"},
+		{step.List("cdp.Network"), "parley cdp Network --list"},
+		{step.Search("take a picture"), "parley search 'take a picture'"},
+		{step.Step{Op: step.OpSearch, Tool: "cdp", Query: "cookie"}, "parley cdp --search cookie"},
+		{step.Step{Op: step.OpListen, Tool: "cdp", Query: "Network.*"}, "parley cdp --listen 'Network.*'"},
+		{step.Operator(step.OpDoctor), "parley doctor"},
+		{step.Operator(step.OpPolicyGrant, "x", "fs:ro:/srv/a b=/data"), "parley policy grant x 'fs:ro:/srv/a b=/data'"},
+		{step.Operator(step.OpHelp, "plugin build"), "parley help plugin build"},
+		{step.Operator(step.OpSystem, "apt-get install chromium"), "apt-get install chromium"},
+		{step.Operator(step.OpSystem, "mv", "/srv/a b", "/srv/c"), "mv '/srv/a b' /srv/c"},
 	} {
 		if got := a.Command(c.step); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.step, got, c.want)
@@ -97,7 +97,7 @@ func TestCommand(t *testing.T) {
 	}
 	for _, word := range awkwardWords {
 		params, _ := json.Marshal(map[string]string{"text": word})
-		line := a.Command(host.CallStep("text.hash", params))
+		line := a.Command(step.Call("text.hash", params))
 		out, err := exec.Command(sh, "-c", "parley() { printf '%s.' \"$3\" \"$4\"; }\n"+line).Output()
 		if err == nil && string(out) == word+".." {
 			continue

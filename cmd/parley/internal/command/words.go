@@ -76,9 +76,9 @@ func UnknownCommand(app *App, cmd *cobra.Command, word string) error {
 		e.DidYouMean[i].Name = group + e.DidYouMean[i].Name
 	}
 	for _, line := range app.LeadsTo(word) { // subcommands that people know by the word
-		isNear := slices.ContainsFunc(e.DidYouMean, func(n host.NearName) bool { return n.Name == line })
+		isNear := slices.ContainsFunc(e.DidYouMean, func(n spelling.Near) bool { return n.Name == line })
 		if strings.HasPrefix(line, group) && !isNear {
-			e.DidYouMean, e = []host.NearName{{Name: line}}, e.WithNext("parley help "+line)
+			e.DidYouMean, e = []spelling.Near{{Name: line}}, e.WithNext("parley help "+line)
 		}
 	}
 	return e.WithNext(helpLine(cmd))
@@ -285,7 +285,7 @@ func FirstSet(flags *pflag.FlagSet, names ...string) string {
 
 // Find returns the address that the first one or two words name, and the words after them. It can be a plugin, a
 // group, a tool, an event or a type. "text hash", "text.hash" and "text__hash" are the same. With anyway, a name that
-// its plugin does not know may stand for a tool that the plugin passes on; see [host.Options].
+// its plugin does not know may stand for a tool that the plugin passes on; see job.Options.
 //
 // The error is not_found. If the plugin exists, the address has it, and the first of the returned words is the
 // unknown name.
@@ -326,7 +326,7 @@ func UnknownValue(name, given string, allowed []string) *host.Error {
 }
 
 // Nearest returns the names of a list that are nearest to a given one.
-func Nearest(given string, names []string) []host.NearName { return spelling.Nearest(given, names, 3) }
+func Nearest(given string, names []string) []spelling.Near { return spelling.Nearest(given, names, 3) }
 
 // Instead returns the command line of these arguments with other words in place of one, which may be an option.
 func Instead(args []string, word, with string) string {

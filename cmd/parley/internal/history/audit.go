@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/audit"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -158,7 +159,7 @@ func runAuditHead(_ context.Context, app *command.App, _ string) error {
 	}
 	if head.Seq == 0 {
 		return host.Errorf(host.NotFound, "the audit log %s has no records yet", log.Dir()).
-			WithSteps(host.CallStep("text.hash", []byte(`{"text":"hello"}`)))
+			WithSteps(step.Call("text.hash", []byte(`{"text":"hello"}`)))
 	}
 	next := []string{"parley audit verify --head " + head.Hash}
 	return app.Print(head, next, func(w io.Writer) { fmt.Fprintln(w, head) })

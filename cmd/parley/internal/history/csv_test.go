@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/record/audit"
 )
 
@@ -16,7 +16,7 @@ func TestCSV(t *testing.T) {
 	write := csvOf[audit.Record](&out)
 	for _, r := range []audit.Record{
 		{Seq: 1, Op: "call", Caller: `mcp:a "b", c` + "\r\n", Tool: "=1+1", Outcome: &audit.Outcome{Code: "ok", MS: 1.5},
-			Origin: host.Origin{Peer: "-2"}, Rights: []string{"clock", `fs:ro:/a,"b"`}},
+			Origin: caller.Origin{Peer: "-2"}, Rights: []string{"clock", `fs:ro:/a,"b"`}},
 		{Seq: 2, Op: "@x", Subject: "\t=1"},
 	} {
 		if err := write(r); err != nil {

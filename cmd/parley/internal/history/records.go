@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -233,7 +234,7 @@ func (j journal[R]) unreadable(err error) error {
 	}
 	return &host.Error{
 		Code: host.Unavailable, Message: "cannot read " + j.name + ": " + manifest.CleanLine(err.Error()), Cause: err,
-		Steps: []host.Step{host.OperatorStep(host.OpDoctor)},
+		Steps: []step.Step{step.Operator(step.OpDoctor)},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -120,7 +121,7 @@ func runTraceShow(_ context.Context, app *command.App, id string) error {
 	record := &found[0]
 	var next []string
 	if record.Tool != "" && record.Op == "" {
-		next = app.Next([]host.Step{host.DescribeStep(record.Tool, 0)}, nil)
+		next = app.Next([]step.Step{step.Describe(record.Tool, 0)}, nil)
 	}
 	return app.Print(record, next, nil)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -246,7 +247,7 @@ func readDataset(ctx context.Context, path string) (*dataset.Dataset, error) {
 	}
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s is not a dataset: %s", path, manifest.CleanLine(err.Error())).
-			WithSteps(host.OperatorStep(host.OpHelp, "docs dataset export"))
+			WithSteps(step.Operator(step.OpHelp, "docs dataset export"))
 	}
 	return set, nil
 }

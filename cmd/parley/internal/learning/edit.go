@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -558,7 +559,7 @@ func unwritableEdits(err error) error {
 		return err
 	}
 	return &host.Error{Code: host.Unavailable, Message: "cannot write the edits: " + manifest.CleanLine(err.Error()),
-		Cause: err, Steps: []host.Step{host.OperatorStep(host.OpDoctor)}}
+		Cause: err, Steps: []step.Step{step.Operator(step.OpDoctor)}}
 }
 
 // proposals returns the edits to apply.

@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/tutorial"
 	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/trace"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -58,7 +59,7 @@ func runLearn(ctx context.Context, app *command.App, plugin string) error {
 		}
 	}
 	if data.Finished {
-		next = append(next, app.Command(host.ListStep(data.Plugin)), "parley learn")
+		next = append(next, app.Command(step.List(data.Plugin)), "parley learn")
 	} else {
 		next = append(next, "parley learn "+data.Plugin)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
@@ -142,7 +143,7 @@ func writePlugin(ctx context.Context, app *command.App, c *store.Candidate, out 
 func buildGo(ctx context.Context, app *command.App, s source) (code, described []byte, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return nil, nil, host.Errorf(host.Unavailable, "building a Go plugin requires the go command, which is not in PATH").
-			WithSteps(host.OperatorStep(host.OpDoctor))
+			WithSteps(step.Operator(step.OpDoctor))
 	}
 	module, err := moduleFlags(ctx, app, s.dir)
 	if err != nil {
@@ -391,7 +392,7 @@ func runPluginPack(ctx context.Context, app *command.App, opts *pluginPackOption
 	if from == "" {
 		return host.Errorf(host.InvalidArgs, "there is no manifest beside %s; expected --manifest FILE, a JSON file "+
 			"as parley plugin schema describes it", manifest.CleanLine(opts.Path)).
-			WithSteps(host.OperatorStep(host.OpPluginSchema))
+			WithSteps(step.Operator(step.OpPluginSchema))
 	}
 	const limit = 4 << 20
 	described, err := command.ReadValue(ctx, from, limit)
@@ -452,18 +453,18 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 		described = bytes.Replace(described, []byte(`"kind": "parley/1"`),
 			[]byte(`"kind": "script",`+"\n"+` "engine": {"name": "js", "version": "1"}`), 1)
 	}
-	if err := checkName(opts.Name, host.OpPluginNew, "--lang", cmp.Or(opts.Lang, "go")); err != nil {
+	if err := checkName(opts.Name, step.OpPluginNew, "--lang", cmp.Or(opts.Lang, "go")); err != nil {
 		return err
 	}
 	if !slices.Contains(languageNames, opts.Lang) {
 		given := command.Either(opts.Lang == "", "no --lang was given",
 			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows")
 		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
-			"(sdk/abi.md) and are packed", given).WithSteps(host.OperatorStep(host.OpPluginNew, opts.Name, "--lang", "go"))
+			"(sdk/abi.md) and are packed", given).WithSteps(step.Operator(step.OpPluginNew, opts.Name, "--lang", "go"))
 	}
 	if err := os.Mkdir(opts.Name, 0o755); errors.Is(err, fs.ErrExist) {
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", opts.Name).
-			WithSteps(host.OperatorStep(host.OpPluginBuild, opts.Name))
+			WithSteps(step.Operator(step.OpPluginBuild, opts.Name))
 	} else if err != nil {
 		return host.Errorf(host.Unavailable, "cannot make the folder: %v", err)
 	}

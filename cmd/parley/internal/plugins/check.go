@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/api/openapi"
 	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -178,7 +179,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		data, ok := app.Parley().Store().Approved(word)
 		if !ok {
 			return nil, host.Errorf(host.NotFound, "no build %s is known here; expected the whole digest of a build that is or "+
-				"was installed", manifest.CleanLine(word)).WithSteps(host.OperatorStep(host.OpPluginList))
+				"was installed", manifest.CleanLine(word)).WithSteps(step.Operator(step.OpPluginList))
 		}
 		return manifest.Load(data)
 	}
@@ -265,7 +266,7 @@ func failedTest(opts *pluginTestOptions, report *admit.TestReport) error {
 	}
 	e := host.Errorf(host.InvalidPlugin, "%d of %s of %s failed (%s), with seed %d", len(report.Failures),
 		manifest.Plural(report.Calls, "call"), report.Plugin, strings.Join(report.Kinds(), ", "), opts.Seed).
-		WithSteps(host.OperatorStep(host.OpPluginTest, repeat...))
+		WithSteps(step.Operator(step.OpPluginTest, repeat...))
 	for _, f := range report.Failures {
 		e.Trace = cmp.Or(e.Trace, f.Trace)
 		d := host.Detail{

@@ -16,8 +16,10 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -156,7 +158,7 @@ func sourceState(dir string) (string, error) {
 	})
 	if err != nil {
 		return "", host.Errorf(host.InvalidArgs, "cannot watch %s: %v; expected a folder with the source of a plugin",
-			manifest.CleanLine(dir), host.WithoutPath(err)).WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+			manifest.CleanLine(dir), host.WithoutPath(err)).WithSteps(step.Operator(step.OpHelp, "plugin new"))
 	}
 	return b.String(), nil
 }
@@ -201,7 +203,7 @@ func devBuild(ctx context.Context, app *command.App, dir string, key signature.S
 		Name: done.Name, Version: done.Version, Digest: done.Digest, Key: string(key.Public()),
 		Trusted: prepared.Signer.Trusted, Unchanged: before != nil && before.Digest == done.Digest,
 		Applies: append([]string{}, applyingRights(rules, prepared.Candidate)...),
-		Asks:    rightsOf(host.RequestedRights(prepared.Candidate.Manifest.Capabilities)),
+		Asks:    append([]string{}, grant.Named(grant.Requested(prepared.Candidate.Manifest.Capabilities))...),
 		Lint:    append([]string{}, built.Lint...), MS: time.Since(start).Milliseconds(),
 	}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/api/openapi"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -53,7 +54,7 @@ func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions
 	if err != nil {
 		return err
 	}
-	if err := checkName(m.Name, host.OpPluginWrap, opts.Path, "--name"); err != nil {
+	if err := checkName(m.Name, step.OpPluginWrap, opts.Path, "--name"); err != nil {
 		return err
 	}
 	written, err := manifest.Marshal(m)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/oci"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -52,7 +54,7 @@ func runPluginLock(_ context.Context, app *command.App, opts *pluginLockOptions)
 	entries = slices.DeleteFunc(entries, func(e store.Entry) bool { return manifest.Builtin(e.Name) }) // superseded
 	if len(entries) == 0 {
 		return host.Errorf(host.NotFound, "no plugins are installed, so there is nothing to pin").
-			WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
+			WithSteps(step.Operator(step.OpHelp, "plugin install"))
 	}
 	var pins []pin
 	data := &pinsData{File: path, Changed: []string{}}
@@ -103,7 +105,7 @@ func runPluginSync(ctx context.Context, app *command.App, opts *pluginSyncOption
 				"the build with the digest %s", p.Name, data.File, p.Digest)
 		}
 		from := p.Source
-		if !isRemote(from) && !filepath.IsAbs(from) {
+		if !oci.IsRemote(from) && !filepath.IsAbs(from) {
 			from = filepath.Join(filepath.Dir(data.File), filepath.FromSlash(from))
 		}
 		installed, err := installPlugin(ctx, app, pluginInstallOptions{
@@ -213,7 +215,7 @@ func verifyPins(app *command.App) error {
 	}
 	if len(wrong) > 0 {
 		return host.Errorf(code, "%d of %d pins of %s do not hold: %s", len(wrong), len(data.Pins), data.File,
-			strings.Join(wrong, "; ")).WithSteps(host.OperatorStep(host.OpPluginSync))
+			strings.Join(wrong, "; ")).WithSteps(step.Operator(step.OpPluginSync))
 	}
 	return printPins(app, data)
 }
@@ -225,7 +227,7 @@ func pinned(app *command.App) (*pinsData, error) {
 		return nil, err
 	}
 	if len(pins) == 0 {
-		return nil, host.Errorf(host.NotFound, "%s pins no plugins", path).WithSteps(host.OperatorStep(host.OpPluginLock))
+		return nil, host.Errorf(host.NotFound, "%s pins no plugins", path).WithSteps(step.Operator(step.OpPluginLock))
 	}
 	data := &pinsData{File: path, Changed: []string{}}
 	for _, pin := range pins {
@@ -291,7 +293,7 @@ func writePins(path string, pins []pin) error {
 // portableSource returns a source that means the same on another machine. A file does only if it belongs to the
 // project.
 func portableSource(project, source string) string {
-	if isRemote(source) {
+	if oci.IsRemote(source) {
 		return source
 	}
 	relative, err := filepath.Rel(filepath.Dir(project), source)

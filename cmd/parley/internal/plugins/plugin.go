@@ -17,7 +17,10 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/oci"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
@@ -131,7 +134,7 @@ type Plugin struct {
 	replacement
 	*admit.Signer // nil for a plugin that is not installed
 	// Asks are the rights that the plugin requests, each with the reason from its manifest. A request grants nothing.
-	Asks []host.Denial `json:"asks"`
+	Asks []grant.Denial `json:"asks"`
 	// Granted are the rights that were granted to this build. Revoked are the rights that were granted to a build that
 	// is gone.
 	Granted []string `json:"granted,omitempty"`
@@ -167,17 +170,12 @@ type replacement struct {
 func describedPlugin(info host.Info, from string, m *manifest.Manifest) *Plugin {
 	p := &Plugin{
 		Name: info.Name, Version: info.Version, Kind: info.Kind, Brief: manifest.CleanLine(info.Brief),
-		Groups: info.Groups, Tools: info.Tools, Digest: info.Digest, From: from, Asks: []host.Denial{},
+		Groups: info.Groups, Tools: info.Tools, Digest: info.Digest, From: from, Asks: []grant.Denial{},
 	}
 	if m != nil {
-		p.Asks = append(p.Asks, host.RequestedRights(m.Capabilities)...)
+		p.Asks = append(p.Asks, grant.Requested(m.Capabilities)...)
 	}
 	return p
-}
-
-// rightsOf returns the names of requested rights.
-func rightsOf(asks []host.Denial) []string {
-	return command.Map(asks, func(d host.Denial) string { return d.Right })
 }
 
 // plugin returns a plugin with its data from the lock file. It checks again whether the plugin's key is trusted.
@@ -219,8 +217,8 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 	options := admit.Options{Signature: o.Signature, Digest: o.Digest, Downgrade: o.Downgrade, Accept: app.Accept,
 		Replace: app.Replace}
 	path := o.Path
-	if isRemote(path) {
-		fetched, err := fetch(ctx, app, path)
+	if oci.IsRemote(path) {
+		fetched, err := registry(app).Fetch(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -281,7 +279,7 @@ func compare(app *command.App, data *Plugin, before *store.Entry, c *store.Candi
 	if err != nil {
 		return
 	}
-	was, is := rightsOf(host.RequestedRights(m.Capabilities)), rightsOf(data.Asks)
+	was, is := grant.Named(grant.Requested(m.Capabilities)), grant.Named(data.Asks)
 	data.NewRights = slices.DeleteFunc(slices.Clone(is), func(r string) bool { return slices.Contains(was, r) })
 	data.DroppedRights = slices.DeleteFunc(was, func(r string) bool { return slices.Contains(is, r) })
 }
@@ -313,7 +311,7 @@ func approveInstall(ctx context.Context, app *command.App, rules *policy.Policy,
 	case len(data.Breaks) > 0:
 		e := host.AsError(err)
 		e.Message = breaksText(data) + "\n" + e.Message
-		e.Next, e.Steps = nil, []host.Step{host.OperatorStep(host.OpPluginShow, data.Name)}
+		e.Next, e.Steps = nil, []step.Step{step.Operator(step.OpPluginShow, data.Name)}
 		return edit, e
 	}
 	return edit, err
@@ -343,12 +341,12 @@ func prepareGrants(rules *policy.Policy, c *store.Candidate, data *Plugin, o plu
 		g, err := policy.ParseGrant(text)
 		if err != nil {
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s; nothing was installed", manifest.CleanLine(err.Error())).
-				WithSteps(host.OperatorStep(host.OpHelp, "plugin install"))
+				WithSteps(step.Operator(step.OpHelp, "plugin install"))
 		}
 		if !g.RequestedBy(c.Manifest.Capabilities) {
-			requested := command.Either(len(data.Asks) > 0, strings.Join(rightsOf(data.Asks), ", "), "no rights")
+			requested := command.Either(len(data.Asks) > 0, strings.Join(grant.Named(data.Asks), ", "), "no rights")
 			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s does not ask for %s: it asks for %s; nothing was installed",
-				data.Name, g, requested).WithSteps(host.OperatorStep(host.OpPluginInstall, data.From))
+				data.Name, g, requested).WithSteps(step.Operator(step.OpPluginInstall, data.From))
 		}
 		grants[i] = g
 	}

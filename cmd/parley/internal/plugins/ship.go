@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley"
@@ -18,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/oci"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -39,7 +39,7 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	}
 	if !c.ManifestEmbedded {
 		return host.Errorf(host.InvalidPlugin, "the manifest of %s is a separate file, which a registry cannot hold; "+
-			"put it into the module first", c.Manifest.Name).WithSteps(host.OperatorStep(host.OpPluginPack, opts.Plugin))
+			"put it into the module first", c.Manifest.Name).WithSteps(step.Operator(step.OpPluginPack, opts.Plugin))
 	}
 	if _, err := app.Parley().Admission().Verify(c); err != nil {
 		return err
@@ -82,11 +82,11 @@ var pluginPullCommand = &command.Command[*pluginPullOptions]{
 
 // runPluginPull fetches a plugin into a file, without installing it.
 func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOptions) error {
-	if !isRemote(opts.From) {
+	if !oci.IsRemote(opts.From) {
 		return host.Errorf(host.InvalidURL, "%s is not remote; expected oci://HOST/NAME:TAG or https://..",
 			manifest.CleanLine(opts.From))
 	}
-	fetched, err := fetch(ctx, app, opts.From)
+	fetched, err := registry(app).Fetch(ctx, opts.From)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 		Out: cmp.Or(opts.Out, c.Manifest.Name+".wasm")}
 	if _, err := os.Lstat(data.Out); !errors.Is(err, fs.ErrNotExist) {
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(data.Out)).
-			WithSteps(host.OperatorStep(host.OpPluginPull, opts.From, "--out", "FILE"))
+			WithSteps(step.Operator(step.OpPluginPull, opts.From, "--out", "FILE"))
 	}
 	err = command.WriteFile(data.Out, c.Wasm, 0o644)
 	if err == nil && fetched.Signature != nil {
@@ -147,19 +147,19 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 	from := entry.Source
 	if ref, err := oci.ParseReference(from); err == nil && ref.Tag() != "" {
 		from = ref.Tag()
-	} else if url, _, ok := strings.Cut(from, "#"); ok && isRemote(from) {
+	} else if url, _, ok := strings.Cut(from, "#"); ok && oci.IsRemote(from) {
 		from = url
 	}
-	if !isRemote(from) {
+	if !oci.IsRemote(from) {
 		return host.Errorf(host.InvalidArgs, "%s was installed from the file %s, which cannot be asked for updates; "+
 			"install the new file", entry.Name, manifest.CleanLine(entry.Source)).
-			WithSteps(host.OperatorStep(host.OpPluginShow, entry.Name))
+			WithSteps(step.Operator(step.OpPluginShow, entry.Name))
 	}
 	rules, err := app.Parley().Policy()
 	if err != nil {
 		return err
 	}
-	fetched, err := fetch(ctx, app, from)
+	fetched, err := registry(app).Fetch(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -224,30 +224,11 @@ func transfer(a *command.App) func(done, total int64) {
 	}
 }
 
-// isRemote reports whether a word names a plugin in a registry or on a server: oci://, https:// or http://.
-func isRemote(word string) bool {
-	schemes := []string{oci.Scheme, "https://", "http://"}
-	return slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(word, scheme) })
-}
-
 // registry returns the client for registries and servers. It uses Docker's credentials.
 func registry(app *command.App) *oci.Client {
 	return &oci.Client{
 		Config: protect.DockerFolder(app.Env), Dir: filepath.Join(app.Dirs().Cache, "downloads"), Progress: transfer(app),
 	}
-}
-
-// fetch fetches a remote plugin.
-func fetch(ctx context.Context, app *command.App, from string) (*oci.Fetched, error) {
-	client := registry(app)
-	if !strings.HasPrefix(from, oci.Scheme) {
-		return client.Get(ctx, from)
-	}
-	ref, err := oci.ParseReference(from)
-	if err != nil {
-		return nil, err
-	}
-	return client.Pull(ctx, ref)
 }
 
 // tagMoved returns a text if the tag that a build came from now refers to another artifact, and otherwise "". before

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/signature"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -183,7 +184,7 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 	if c.Signature == nil {
 		return host.Errorf(host.NotFound, "%s %s is not signed: there is no %s beside it",
 			c.Manifest.Name, manifest.CleanLine(c.Manifest.Version), store.SignatureName(c.Path)).
-			WithSteps(host.OperatorStep(host.OpPluginSign, c.Path, "--key", "SECRETKEYFILE"))
+			WithSteps(step.Operator(step.OpPluginSign, c.Path, "--key", "SECRETKEYFILE"))
 	}
 	if opts.Key != "" {
 		wanted, err := readPublicKey(app, opts.Key)
@@ -199,12 +200,12 @@ func runPluginVerify(_ context.Context, app *command.App, opts *pluginVerifyOpti
 	case signer.Key == "":
 		return host.Errorf(host.Integrity,
 			"%s is signed with the key %s, which is not known here, so the signature cannot be verified",
-			c.Manifest.Name, signer.KeyID).WithSteps(host.OperatorStep(host.OpPluginVerify, opts.Plugin, "--key", "KEY"))
+			c.Manifest.Name, signer.KeyID).WithSteps(step.Operator(step.OpPluginVerify, opts.Plugin, "--key", "KEY"))
 	case opts.Key == "" && !signer.Trusted:
 		return host.Errorf(host.Integrity, "the signature of %s is valid but proves nothing: its key %s is not "+
 			"trusted, and anybody can make a key. Compare it with the one that the author publishes, then trust it",
-			c.Manifest.Name, signer.Key).WithSteps(host.OperatorStep(host.OpPluginVerify, opts.Plugin, "--key", signer.Key),
-			host.OperatorStep(host.OpPluginTrust, signer.Key))
+			c.Manifest.Name, signer.Key).WithSteps(step.Operator(step.OpPluginVerify, opts.Plugin, "--key", signer.Key),
+			step.Operator(step.OpPluginTrust, signer.Key))
 	case opts.Key != "" && signer.Key != c.Signer:
 		return host.Errorf(host.Integrity, "%s is signed with the key %s, not with %s", c.Manifest.Name, signer.Key, c.Signer)
 	}
@@ -263,7 +264,7 @@ func fileOrInstalled(app *command.App, word string) (*store.Candidate, error) {
 	}
 	if _, part := catalog.Provider(word); part {
 		return nil, host.Errorf(host.NotFound, "%s is part of this binary and has no signature of its own",
-			manifest.CleanLine(word)).WithSteps(host.OperatorStep(host.OpPluginShow, word))
+			manifest.CleanLine(word)).WithSteps(step.Operator(step.OpPluginShow, word))
 	}
 	return store.ReadCandidate(word, parley.Version)
 }

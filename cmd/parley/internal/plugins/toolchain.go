@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
@@ -56,7 +57,7 @@ func findLanguage(dir string) (language, []string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return language{}, nil, host.Errorf(host.InvalidArgs, "%s is not a folder that can be read; expected one with the "+
-			"source of a plugin", manifest.CleanLine(dir)).WithSteps(host.OperatorStep(host.OpHelp, "plugin new"))
+			"source of a plugin", manifest.CleanLine(dir)).WithSteps(step.Operator(step.OpHelp, "plugin new"))
 	}
 	for _, l := range languages {
 		var sources []string
@@ -76,7 +77,7 @@ func findLanguage(dir string) (language, []string, error) {
 			"wasm32-wasip1, then pack the module with its manifest"
 	}
 	return language{}, nil, host.Errorf(host.InvalidArgs, message, manifest.CleanLine(dir)).
-		WithSteps(host.OperatorStep(host.OpHelp, "plugin pack"), host.OperatorStep(host.OpHelp, "plugin new"))
+		WithSteps(step.Operator(step.OpHelp, "plugin pack"), step.Operator(step.OpHelp, "plugin new"))
 }
 
 // compiler compiles source files to out, as a reactor or a command, depending on the kind of the manifest.
@@ -90,13 +91,13 @@ func withManifest(compile compiler) func(context.Context, *command.App, source) 
 		described, err = command.ReadValue(ctx, path, limit)
 		if err != nil {
 			return nil, nil, host.Errorf(host.InvalidArgs, "cannot read the manifest of the plugin: %s; expected it in %s",
-				manifest.CleanLine(err.Error()), manifest.CleanLine(path)).WithSteps(host.OperatorStep(host.OpPluginSchema))
+				manifest.CleanLine(err.Error()), manifest.CleanLine(path)).WithSteps(step.Operator(step.OpPluginSchema))
 		}
 		m, err := manifest.Parse(described, parley.Version)
 		if err != nil {
 			return nil, nil, &host.Error{
 				Code: host.InvalidPlugin, Message: manifest.CleanLine(path) + ": " + err.Error(), Cause: err,
-				Steps: []host.Step{host.OperatorStep(host.OpPluginSchema)},
+				Steps: []step.Step{step.Operator(step.OpPluginSchema)},
 			}
 		}
 		code, err = compiled(func(out string) error { return compile(ctx, s, m.Kind, out) })
@@ -232,7 +233,7 @@ func runCompiler(ctx context.Context, dir string, env []string, name string, arg
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return nil, host.Errorf(host.Unavailable, "cannot run %s: %v", manifest.CleanLine(name), err).
-			WithSteps(host.OperatorStep(host.OpDoctor))
+			WithSteps(step.Operator(step.OpDoctor))
 	}
 	if err != nil {
 		return nil, &host.Error{Code: host.InvalidPlugin, Cause: err,
@@ -268,7 +269,7 @@ func bundleScript(ctx context.Context, s source, kind, out string) error {
 	if kind != manifest.KindScript {
 		return host.Errorf(host.InvalidPlugin, "the manifest of %s has the kind %s; expected \"kind\": \"script\" and "+
 			"\"engine\": {\"name\": \"js\", \"version\": \"1\"}", manifest.CleanLine(root), manifest.CleanLine(kind)).
-			WithSteps(host.OperatorStep(host.OpPluginSchema))
+			WithSteps(step.Operator(step.OpPluginSchema))
 	}
 	const limit = 16 << 20
 	text, err := command.ReadValue(ctx, filepath.Join(s.dir, root), limit)
@@ -331,5 +332,5 @@ func rootOf(s source, names ...string) (string, error) {
 	}
 	return "", host.Errorf(host.InvalidArgs, "the folder has %s; expected %s among them, as the one to begin with",
 		manifest.CleanLine(strings.Join(s.files, ", ")), strings.Join(names, " or ")).
-		WithSteps(host.OperatorStep(host.OpHelp, "plugin build"))
+		WithSteps(step.Operator(step.OpHelp, "plugin build"))
 }

@@ -23,6 +23,9 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
 	"github.com/parley-tools/parley/host/api/openapi"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/oci"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
@@ -53,7 +56,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	out := cmp.Or(opts.Out, stem+".manifest.json")
 	_, err := os.Lstat(out)
 	switch {
-	case isRemote(opts.Path):
+	case oci.IsRemote(opts.Path):
 		return host.Errorf(host.InvalidArgs, "URLs are not fetched; download %s first, and wrap the file",
 			manifest.CleanLine(opts.Path)).WithNext("curl -fLO " + command.ShellQuote(opts.Path))
 	case len(opts.Words) > 0 && opts.Flags.ArgsLenAtDash() != 1:
@@ -61,7 +64,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 			"parley plugin wrap rev.wasm -- '{text}'")
 	case !errors.Is(err, fs.ErrNotExist):
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", manifest.CleanLine(out)).
-			WithSteps(host.OperatorStep(host.OpPluginCheck, command.Either(isDocument(opts.Path), out, opts.Path)))
+			WithSteps(step.Operator(step.OpPluginCheck, command.Either(isDocument(opts.Path), out, opts.Path)))
 	case isDocument(opts.Path):
 		return wrapDocument(ctx, app, opts, out)
 	}
@@ -71,7 +74,7 @@ func runPluginWrap(ctx context.Context, app *command.App, opts *pluginWrapOption
 	}
 	odd := regexp.MustCompile(`[^A-Za-z0-9-]+`)
 	name := cmp.Or(opts.Name, strings.Trim(odd.ReplaceAllString(filepath.Base(stem), "-"), "-"))
-	if err := checkName(name, host.OpPluginWrap, opts.Path, "--name"); err != nil {
+	if err := checkName(name, step.OpPluginWrap, opts.Path, "--name"); err != nil {
 		return err
 	}
 	var described []byte
@@ -159,14 +162,14 @@ func (o *pluginWrapOptions) check(kind, own string) error {
 }
 
 // checkName refuses a name that no plugin can have. The error's step uses another name, after its arguments.
-func checkName(name string, op host.Op, args ...string) error {
+func checkName(name string, op step.Op, args ...string) error {
 	switch {
 	case manifest.Reserved(name):
 		return host.Errorf(host.AlreadyExists, "a plugin cannot be named %q: the name is reserved by Parley", name).
-			WithSteps(host.OperatorStep(op, append(args, "my-"+name)...))
+			WithSteps(step.Operator(op, append(args, "my-"+name)...))
 	case len(name) > 40 || strings.Contains(name, "__") || !regexp.MustCompile(`^[A-Za-z][\w-]*$`).MatchString(name):
 		return host.Errorf(host.InvalidArgs, "%s is not the name of a plugin; expected at most 40 letters, digits, - and _, "+
-			"a letter first, without __", host.Printable(name)).WithSteps(host.OperatorStep(op, append(args, "my-plugin")...))
+			"a letter first, without __", host.Printable(name)).WithSteps(step.Operator(op, append(args, "my-plugin")...))
 	}
 	return nil
 }
@@ -408,7 +411,7 @@ func probe(ctx context.Context, app *command.App, path string, code []byte, name
 	if err := provider.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	request := &host.Request{Job: host.Job{Params: json.RawMessage("{}"), Caller: command.Caller}}
+	request := &host.Request{Job: job.Job{Params: json.RawMessage("{}"), Caller: command.Caller}}
 	if kind != manifest.KindExtism {
 		request.Tool, request.Def = tool, c.Manifest.Tool(tool)
 	}

@@ -21,8 +21,11 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/reference"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -169,7 +172,7 @@ func callLines(ctx context.Context, app *command.App, o batchOptions) error {
 type batch struct {
 	app       *command.App
 	host      *call.Host
-	principal host.Principal // for lines that name no session
+	principal caller.Principal // for lines that name no session
 	earlier   reference.Results
 	plan      *advice.Plan // nil for the calls of a file
 	warnings  []string     // for the next reply
@@ -234,12 +237,12 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	}
 	meant.take(given, at.Tool, e)
 	e.Corrected, _ = manifest.Marshal(meant)
-	if slices.ContainsFunc(e.Changes, func(c host.Change) bool { return c.How == schema.Dropped }) {
+	if slices.ContainsFunc(e.Changes, func(c schema.Change) bool { return c.How == schema.Dropped }) {
 		e.Corrected, e.Template = nil, e.Corrected
 		return e
 	}
 	e.Template = nil
-	retry := host.CallStep(at.Name(), meant.Params)
+	retry := step.Call(at.Name(), meant.Params)
 	if options, local, err := option.ParseLocal(meant.Options); err == nil {
 		retry.Options = options.StepOptions()
 		retry.Options.Out, retry.Options.File = local.Out != "", local.Out
@@ -248,7 +251,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	if at.Tool.Effect == manifest.EffectDestructive {
 		retry.Options.DryRun = true
 	}
-	e.Retry, e.Steps = &retry, append([]host.Step{retry}, e.Steps...)
+	e.Retry, e.Steps = &retry, append([]step.Step{retry}, e.Steps...)
 	return e
 }
 
@@ -282,7 +285,7 @@ func (m *batchLine) take(given map[string]json.RawMessage, tool *manifest.Tool, 
 		c.How, c.To = schema.Moved, pointer+jsontext.EscapeToken(name)
 		for j := range e.Details {
 			if e.Details[j].Parameter == c.From {
-				e.Details[j].Suggestion = host.TextSuggestion("move it to " + manifest.CleanLine(c.To))
+				e.Details[j].Suggestion = step.TextSuggestion("move it to " + manifest.CleanLine(c.To))
 			}
 		}
 	}
@@ -351,8 +354,8 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	call := hostCall(b.app, line.Tool, b.principal, options, local.Out)
 	call.Params = params
 	if local.Session != "" {
-		call.Principal.Session = host.Session{Name: local.Session}
-		call.Render = func(s host.Step) string { return b.app.Command(s.In(local.Session)) }
+		call.Principal.Session = caller.Session{Name: local.Session}
+		call.Render = func(s step.Step) string { return b.app.Command(s.In(local.Session)) }
 	}
 	var unsent error
 	reply := func(answer *host.Answer) {
@@ -399,14 +402,14 @@ func (b *batch) checkFound(number int, params json.RawMessage) error {
 	if at, err := b.host.Catalog().Find(b.plan.Tool); err == nil && at.Provider.Features().MissingPage != nil {
 		where = "this page has no match"
 	}
-	next := host.DescribeStep(b.plan.Tool, 0)
+	next := step.Describe(b.plan.Tool, 0)
 	if len(b.plan.Step.Params) > 0 { // the given values may refer to something that does not exist
-		next = host.PlanStep(b.plan.Tool, nil)
+		next = step.Plan(b.plan.Tool, nil)
 	}
 	return &host.Error{Code: host.ToolFailed, Exit: 10, Tool: &host.ToolError{Exit: 10, Name: "no_match"},
 		Message: fmt.Sprintf("%s: call %d, %s, returned no %s, which call %d, %s, requires", where, from,
 			b.plan.Calls[from-1].Tool, path, number, b.plan.Calls[number-1].Tool),
-		Steps: []host.Step{next}}
+		Steps: []step.Step{next}}
 }
 
 // stepsIn adds the session of the call, unless it is "", to the steps of an answer.
@@ -442,11 +445,11 @@ func (b *batch) callUntil(ctx context.Context, call host.Call, until string,
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	events := eventCall(plugin, []string{event}, event, 0, patience, call.Principal,
-		host.Options{Place: call.Options.Place})
+		job.Options{Place: call.Options.Place})
 	var ran chan *host.Answer // nil until the stream has begun
 	events.Sink.Last = last.isLast
-	events.Sink.Event = func(e host.JobEvent) error {
-		if e.Kind == host.EventStarted {
+	events.Sink.Event = func(e job.Event) error {
+		if e.Kind == job.EventStarted {
 			ran = make(chan *host.Answer, 1)
 			go func() {
 				answer := run(ctx)
@@ -483,7 +486,7 @@ const defaultUntil = 30 * time.Second
 // failedAnswer returns the answer of a call that was not made.
 func failedAnswer(tool string, err error) *host.Answer {
 	e := host.AsError(err)
-	return &host.Answer{Tool: tool, Err: e, Result: host.Result{Steps: e.Steps}}
+	return &host.Answer{Tool: tool, Err: e, Result: job.Result{Steps: e.Steps}}
 }
 
 // idKey returns an id in the form of references: a string without its quotes.
@@ -524,7 +527,7 @@ func runPlan(ctx context.Context, app *command.App, opts *planOptions) error {
 		return err
 	}
 	plan, warnings, err := h.Plan(ctx, advice.PlanQuery{Tool: name, Params: params, Principal: principal,
-		Place: host.Place(opts.place), Example: opts.Example, Estimate: !opts.Run})
+		Place: step.Place(opts.place), Example: opts.Example, Estimate: !opts.Run})
 	if err != nil {
 		return err
 	}
@@ -577,7 +580,7 @@ func checkPlan(plan *advice.Plan) error {
 	}
 	if len(plan.Holes) > 0 {
 		return host.Errorf(host.InvalidArgs, "%s requires values that only you can choose: %s",
-			plan.Tool, strings.Join(plan.Holes, ", ")).WithSteps(host.DescribeStep(plan.Tool, 0))
+			plan.Tool, strings.Join(plan.Holes, ", ")).WithSteps(step.Describe(plan.Tool, 0))
 	}
 	return nil
 }

@@ -14,9 +14,12 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -45,14 +48,14 @@ func runCall(ctx context.Context, app *command.App, opts *callOptions) error {
 	if !opts.Describe {
 		if name := command.FirstSet(opts.Flags, "tier", "max-tokens"); name != "" {
 			return host.Errorf(host.InvalidArgs, "--%s requires --describe", name).
-				WithSteps(host.DescribeStep(opts.Name, opts.Tier))
+				WithSteps(step.Describe(opts.Name, opts.Tier))
 		}
 		opts.Tool, opts.Words = opts.Name, opts.Rest
 		return RunCall(ctx, app, &opts.CallOptions)
 	}
 	if name := command.FirstSet(opts.Flags, callOnly...); name != "" {
 		return host.Errorf(host.InvalidArgs, "--%s cannot be combined with --describe", name).
-			WithSteps(host.DescribeStep(opts.Name, 0))
+			WithSteps(step.Describe(opts.Name, 0))
 	}
 	if err := opts.Limit(app, opts.Flags); err != nil {
 		return err
@@ -111,10 +114,10 @@ type place struct {
 }
 
 // Options returns the options in the host's form.
-func (o *CallOptions) Options() host.Options {
-	return host.Options{
+func (o *CallOptions) Options() job.Options {
+	return job.Options{
 		Timeout: o.Timeout, MaxBytes: o.MaxBytes, Unlimited: o.MaxBytes == 0 && o.Flags.Changed("max-bytes"),
-		Place: host.Place(o.place), DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, Wait: o.Wait, Isolate: o.Isolate,
+		Place: step.Place(o.place), DryRun: o.DryRun, JQ: o.JQ, OnDialog: o.OnDialog, Wait: o.Wait, Isolate: o.Isolate,
 		SendAnyway: o.SendAnyway,
 	}
 }
@@ -147,7 +150,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 		if h.Names().Conflicts(at, o.Values()) {
 			return nil, host.Errorf(host.InvalidArgs, "%q after %s is ambiguous: other tools read these words "+
 				"differently; a value goes into --param", manifest.CleanValue(strings.Join(o.Words, " ")), at.Tool.Name).
-				WithSteps(host.DescribeStep(at.Name(), 0))
+				WithSteps(step.Describe(at.Name(), 0))
 		}
 		if call.Params, err = buildParams(ctx, app, at.Tool, &o); err != nil {
 			call.Invalid = host.AsError(err)
@@ -172,7 +175,7 @@ func callTool(ctx context.Context, app *command.App, o CallOptions) (*host.Answe
 
 // hostCall returns a call of a tool, with the configured values in place of zero options. out is the file for the
 // result, "" for none. The app must have a host already.
-func hostCall(app *command.App, tool string, principal host.Principal, o host.Options, out string) host.Call {
+func hostCall(app *command.App, tool string, principal caller.Principal, o job.Options, out string) host.Call {
 	s, _ := app.Settings() // the host depends on the settings, so they are valid
 	c := host.Call{
 		Name: tool, Principal: principal, Options: s.ForCall(o), Given: o.StepOptions(),
@@ -181,11 +184,11 @@ func hostCall(app *command.App, tool string, principal host.Principal, o host.Op
 	c.Given.Out, c.Given.File = out != "", out
 	plugin, _, _ := strings.Cut(strings.ReplaceAll(tool, "__", "."), ".")
 	c.Sink.Wants.Log = true
-	c.Sink.Event = func(e host.JobEvent) error {
+	c.Sink.Event = func(e job.Event) error {
 		switch e.Kind {
-		case host.EventProgress:
+		case job.EventProgress:
 			app.Progress()(e.Done, e.Total, e.Message)
-		case host.EventLog:
+		case job.EventLog:
 			app.Debugf("%s: %s", plugin, e.Message)
 		}
 		return nil
@@ -212,8 +215,8 @@ func callInto(ctx context.Context, h *call.Host, call host.Call) (*host.Answer, 
 	}
 	if call.Options.JQ == "" { // a filter needs the whole result in memory
 		report := call.Sink.Event
-		call.Sink.Wants.Output, call.Sink.Event = true, func(e host.JobEvent) error {
-			if e.Kind == host.EventOutput {
+		call.Sink.Wants.Output, call.Sink.Event = true, func(e job.Event) error {
+			if e.Kind == job.EventOutput {
 				_, err := file.Write(e.Output)
 				return err
 			}
@@ -371,7 +374,7 @@ func filterKept(ctx context.Context, app *command.App, o *resultOptions, data js
 	if err != nil {
 		e := host.AsError(err)
 		if corrected != "" {
-			e = e.WithSteps(host.OperatorStep(host.OpResult, o.ID, "--jq", corrected))
+			e = e.WithSteps(step.Operator(step.OpResult, o.ID, "--jq", corrected))
 		}
 		return nil, e
 	}
@@ -389,7 +392,7 @@ func filterKept(ctx context.Context, app *command.App, o *resultOptions, data js
 func copyOut(app *command.App, path string, o *resultOptions) error {
 	if o.JQ != "" {
 		return host.Errorf(host.InvalidArgs, "--jq filters JSON, and the result of call %s is binary",
-			manifest.CleanLine(o.ID)).WithSteps(host.OperatorStep(host.OpResult, o.ID))
+			manifest.CleanLine(o.ID)).WithSteps(step.Operator(step.OpResult, o.ID))
 	}
 	content, err := os.Open(path)
 	if err != nil {

@@ -18,7 +18,9 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/documents"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // modes is the annotation that lists the modes of a command.
@@ -439,7 +441,7 @@ func usageCalls(a *command.App, at host.Address, groups []host.GroupLine, tools 
 			continue
 		}
 		if t, err := at.Provider.Tool(line.Name); err == nil && len(t.Examples) > 0 && t.Examples[0].ExitCode == 0 {
-			calls = append(calls, a.Command(host.CallStep(at.Plugin+"."+t.Name, t.Examples[0].Params)))
+			calls = append(calls, a.Command(step.Call(at.Plugin+"."+t.Name, t.Examples[0].Params)))
 		}
 	}
 	return calls
@@ -503,7 +505,7 @@ func nearTopic(a *command.App, word string, err error) error {
 	near := command.Nearest(word, slices.Concat(documents.Topics(), a.Commands))
 	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies means policy
 		near = command.Map(slices.DeleteFunc(documents.Topics(), func(t string) bool { return !strings.HasPrefix(t, stem) }),
-			func(t string) host.NearName { return host.NearName{Name: t, Distance: 3} })
+			func(t string) spelling.Near { return spelling.Near{Name: t, Distance: 3} })
 	}
 	e.Message = "no command, document or plugin is named " + host.Printable(word)
 	e.Steps, e.Next = nil, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -100,7 +101,7 @@ func listCategory(a *command.App, plugins []host.Provider, group, category strin
 // notAList returns the error for listing something that contains no tools.
 func notAList(a *command.App, at host.Address) error {
 	return host.Errorf(host.InvalidArgs, "%s is a tool; --list takes a plugin or a group", at.Name()).
-		WithSteps(host.ListStep(at.Plugin))
+		WithSteps(step.List(at.Plugin))
 }
 
 // list prints the content of a plugin or a group.

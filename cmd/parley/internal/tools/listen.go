@@ -16,8 +16,11 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/jq"
 	"github.com/parley-tools/parley/host/option"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -78,7 +81,7 @@ func (o *RootOptions) callBesideListen(ctx context.Context, at host.Address, wor
 	case errors.Is(err, host.NotFound):
 		return err
 	case err != nil: // it is unclear which call was meant
-		e = e.WithNext("--trigger '" + local(at.Plugin, call.Tool) + " JSON'").WithSteps(host.DescribeStep(call.Tool, 0))
+		e = e.WithNext("--trigger '" + local(at.Plugin, call.Tool) + " JSON'").WithSteps(step.Describe(call.Tool, 0))
 	case len(trigger) <= maxTrigger && manifest.CleanLine(trigger) == trigger:
 		if line := o.again("params", "param", "trigger"); line != "" || listen != "" {
 			e = e.WithNext("parley " + at.Plugin + listen + line + " --trigger " + command.ShellQuote(trigger))
@@ -147,7 +150,7 @@ func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions
 	}
 	if _, err := h.Catalog().FindIn(plugin, "events"); err != nil {
 		return nil, nil, host.Errorf(host.InvalidArgs, "%s has no events to listen to", plugin).
-			WithSteps(host.ListStep(plugin))
+			WithSteps(step.List(plugin))
 	}
 	if err := option.Check(o.Options()); err != nil {
 		return nil, nil, err
@@ -174,7 +177,7 @@ func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions
 	emit := func(record json.RawMessage) error { return printRecord(app, record) }
 	if o.JQ != "" {
 		if corrected, err := jq.Check(o.JQ); corrected != "" {
-			return nil, nil, host.AsError(err).WithSteps(host.OperatorStep(host.OpSystem, "--jq", corrected))
+			return nil, nil, host.AsError(err).WithSteps(step.Operator(step.OpSystem, "--jq", corrected))
 		}
 		each, err := jq.Compile(o.JQ)
 		if err != nil {
@@ -198,11 +201,11 @@ func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions
 		}
 		call.Sink.Last = l.last.isLast
 	}
-	call.Sink.Event = func(e host.JobEvent) error {
+	call.Sink.Event = func(e job.Event) error {
 		switch e.Kind {
-		case host.EventStarted:
+		case job.EventStarted:
 			l.began()
-		case host.EventRecord:
+		case job.EventRecord:
 			return emit(e.Record)
 		}
 		return nil
@@ -220,8 +223,8 @@ func listen(ctx context.Context, app *command.App, plugin string, o *RootOptions
 
 // eventCall returns the call that streams events of a plugin. It streams the events in match, and ends with an event
 // named until, after max events, or after patience. Zero values are not limits.
-func eventCall(plugin string, match []string, until string, max int, patience time.Duration, principal host.Principal,
-	options host.Options) host.Call {
+func eventCall(plugin string, match []string, until string, max int, patience time.Duration, principal caller.Principal,
+	options job.Options) host.Call {
 	params := map[string]any{"match": match}
 	if until != "" {
 		params["until"] = until
@@ -235,7 +238,7 @@ func eventCall(plugin string, match []string, until string, max int, patience ti
 		options.Timeout = patience + listenGrace
 	}
 	return host.Call{Name: plugin + ".events", Params: jsontext.Marshal(params), Principal: principal, Options: options,
-		Sink: host.Sink{Wants: host.Wants{Records: true}}}
+		Sink: host.Sink{Wants: job.Wants{Records: true}}}
 }
 
 // listening is a stream that is running.

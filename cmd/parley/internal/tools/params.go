@@ -212,7 +212,7 @@ func readWords(ctx context.Context, app *command.App, params map[string]any, t *
 func positional(params map[string]any, t *manifest.Tool, words []string) error {
 	if meant := allParams(t, words); len(meant) > 0 && len(params) == 0 {
 		e := host.Errorf(host.InvalidArgs, "the words after %s are parameters, which go into --params or --param", t.Name)
-		e.Corrected, e.Changes = jsontext.Marshal(meant), []host.Change{{How: schema.Parsed}}
+		e.Corrected, e.Changes = jsontext.Marshal(meant), []schema.Change{{How: schema.Parsed}}
 		return e
 	}
 	for i := 0; i < len(words); i++ {

@@ -13,8 +13,10 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Commands are the commands that this package has.
@@ -151,7 +153,7 @@ func runWords(ctx context.Context, app *command.App, opts *RootOptions) error {
 	case isTool && opts.has("max-tokens"):
 		return host.Errorf(host.InvalidArgs,
 			"--max-tokens requires --list, --describe or --search; --max-bytes cuts a result").
-			WithSteps(host.DescribeStep(at.Name(), 0))
+			WithSteps(step.Describe(at.Name(), 0))
 	case isTool:
 		if opts.has("full") { // it is an option of --help
 			call.Set = append(call.Set, "full=true")
@@ -246,15 +248,15 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
 	lines, near, next := a.LeadsTo(word), e.DidYouMean, []string{}
 	if at, _, err := command.Find(catalog, append(words[1:], ""), false); err == nil && at.Tool != nil {
-		e.DidYouMean, e.Steps = nil, []host.Step{host.DescribeStep(at.Name(), 0)} // as in: parley describe PLUGIN.TOOL
+		e.DidYouMean, e.Steps = nil, []step.Step{step.Describe(at.Name(), 0)} // as in: parley describe PLUGIN.TOOL
 		return e
 	}
 	if len(lines) > 0 { // suggest commands, and no tools that have the word in their name
-		near = slices.DeleteFunc(near, func(n host.NearName) bool { return strings.Contains(n.Name, ".") })
+		near = slices.DeleteFunc(near, func(n spelling.Near) bool { return strings.Contains(n.Name, ".") })
 		e.Steps = nil
 	}
 	for _, line := range lines {
-		near = append(near, host.NearName{Name: line})
+		near = append(near, spelling.Near{Name: line})
 		if len(words) > 1 && !slices.Contains(naming, line) {
 			next = append(next, command.Instead(a.Args, word, line))
 		}
@@ -279,7 +281,7 @@ func tooManyWords(a *command.App, at host.Address, word string) error {
 	if catalog, err := a.Catalog(); err == nil {
 		if inGroup, err := catalog.FindIn(at.Plugin, at.Group+"."+word); err == nil && inGroup.Tool != nil {
 			return host.Errorf(host.NotFound, "%s is a group; its tool %s is named with a dot", at.Name(), word).
-				WithSteps(host.DescribeStep(inGroup.Name(), 0))
+				WithSteps(step.Describe(inGroup.Name(), 0))
 		}
 	}
 	return host.Errorf(host.InvalidArgs, "%s is a %s; unexpected word %q after it",

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/dataset"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -68,7 +69,7 @@ func runSearch(ctx context.Context, app *command.App, opts *searchOptions) error
 		return host.Errorf(host.InvalidArgs, "--limit: %d is not between 1 and %d", opts.Limit, maxHits)
 	}
 	if manifest.CleanLine(manifest.Strip(opts.query().Text)) == "" {
-		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").WithSteps(host.SearchStep("take a screenshot"))
+		return host.Errorf(host.InvalidArgs, "parley search requires a QUERY").WithSteps(step.Search("take a screenshot"))
 	}
 	var fits func(*search.Answer) bool // decides what is left out; nil means nothing
 	if app.MaxTokens > 0 {
@@ -150,13 +151,13 @@ func searchText(a *command.App, w io.Writer, data *search.Answer, next []string)
 }
 
 // reason returns why a tool was found, the confidence, and whether the tool is deprecated or experimental.
-func reason(r *host.SearchResult) string {
+func reason(r *search.Result) string {
 	return command.Fit(manifest.CleanLine(r.Why), 40) + ", " + r.Confidence + command.When(r.Deprecated, ", deprecated") +
 		command.When(r.Experimental && !r.Deprecated, ", experimental") + command.When(r.Unsigned, ", unsigned")
 }
 
 // partText describes a part of a score: "cookie ~ cookies, typo in name", or a part that concerns the whole query.
-func partText(p *host.SearchPart) string {
+func partText(p *search.Part) string {
 	text := p.How
 	if p.Word != "" {
 		text = p.Word + " ~ " + p.Match + ", " + p.How
@@ -268,8 +269,8 @@ type searchOptions struct {
 }
 
 // query returns the query of the search.
-func (o *searchOptions) query() host.SearchQuery {
-	return host.SearchQuery{Text: strings.Join(o.Words, " "), Plugin: o.Plugin, Group: o.Group, Effect: o.Effect,
+func (o *searchOptions) query() search.Query {
+	return search.Query{Text: strings.Join(o.Words, " "), Plugin: o.Plugin, Group: o.Group, Effect: o.Effect,
 		Category: o.Category, Kind: o.Kind, Limit: o.Limit, Explain: o.Explain}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/providertest"
 	"github.com/parley-tools/parley/internal/wire"
 )
@@ -26,7 +27,7 @@ type pooled struct {
 	t *testing.T
 }
 
-func (p pooled) Invoke(ctx context.Context, r *host.Request) (*host.Result, error) {
+func (p pooled) Invoke(ctx context.Context, r *host.Request) (*job.Result, error) {
 	r.Pool = "main"
 	result, err := p.Provider.Invoke(ctx, r)
 	if err == nil && strings.Contains(strings.Join(result.Warnings, "\n"), "outside pool") {
@@ -201,7 +202,7 @@ func TestUnavailableBuild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 	var away, asked atomic.Bool
-	simulateWith(t, w.url, "a", func(j *job) error {
+	simulateWith(t, w.url, "a", func(j *task) error {
 		asked.Store(true)
 		if away.Load() {
 			return host.Errorf(host.Unavailable, "the server sends nothing")

@@ -12,6 +12,8 @@ import (
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/host/wasm/store"
@@ -70,8 +72,8 @@ func TestCorpus(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := engine.Provider(build.Source())
-			r := &host.Request{Def: &m.Tools[0], Job: host.Job{Tool: m.Tools[0].Name, Params: []byte(a.Params(t)),
-				Caller: "cli", CallID: "c1", Session: host.Session{Name: "s1"}}}
+			r := &host.Request{Def: &m.Tools[0], Job: job.Job{Tool: m.Tools[0].Name, Params: []byte(a.Params(t)),
+				Caller: "cli", CallID: "c1", Session: caller.Session{Name: "s1"}}}
 			if r.Options.Timeout = time.Minute; a.WantEnd == string(host.Timeout) {
 				r.Options.Timeout = time.Second
 			}

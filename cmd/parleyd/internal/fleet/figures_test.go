@@ -255,14 +255,14 @@ func TestThousandWorkers(t *testing.T) {
 
 // simulate is a worker with one slot that sleeps instead of running a guest.
 func simulate(t *testing.T, url, name string, own time.Duration) {
-	simulateWith(t, url, name, func(j *job) error {
+	simulateWith(t, url, name, func(j *task) error {
 		time.Sleep(own)
 		return answerNothing(j)
 	})
 }
 
 // answerNothing answers a call of a tool that returns nothing.
-func answerNothing(j *job) error {
+func answerNothing(j *task) error {
 	c := wire.NewConn(bufio.NewReader(j), j)
 	hello, err := c.ReceiveHello()
 	if err == nil {
@@ -275,13 +275,13 @@ func answerNothing(j *job) error {
 }
 
 // simulateWith is a worker with one slot that serves calls as it is told.
-func simulateWith(t *testing.T, url, name string, serve func(*job) error) *Worker {
+func simulateWith(t *testing.T, url, name string, serve func(*task) error) *Worker {
 	conn, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	w := &Worker{conn: conn, calls: map[string]*job{}, refused: map[string]refusal{}, drained: make(chan struct{}),
+	w := &Worker{conn: conn, calls: map[string]*task{}, refused: map[string]refusal{}, drained: make(chan struct{}),
 		serve: serve, log: slog.New(slog.DiscardHandler), status: Status{Worker: name, Instance: "x", Pool: "main",
 			Slots: 1, Free: 1, Wire: wire.Version}}
 	if err := w.subscribe(); err != nil {

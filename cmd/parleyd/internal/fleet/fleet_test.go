@@ -26,6 +26,8 @@ import (
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/fleettest"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -381,7 +383,7 @@ func (w *world) call(ctx context.Context, tool, params string, timeout time.Dura
 		return outcome{err: host.AsError(err)}
 	}
 	answer, err := h.Call(ctx, host.Call{Name: tool, Params: json.RawMessage(params),
-		Principal: host.Principal{Name: "cli"}, Options: host.Options{Timeout: timeout}})
+		Principal: caller.Principal{Name: "cli"}, Options: job.Options{Timeout: timeout}})
 	o := outcome{answer: answer, took: time.Since(began)}
 	if err != nil {
 		o.err = host.AsError(err)

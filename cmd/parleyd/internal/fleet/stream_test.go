@@ -53,7 +53,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(message(0, "h\x00\x00\x00\x02{}").Data)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		front := &Front{name: "f", pools: map[string]*pool{}, calls: map[string]*slot{}, pings: map[string]*peer{}}
-		worker := &Worker{status: Status{Worker: "w", Pool: "main"}, calls: map[string]*job{}}
+		worker := &Worker{status: Status{Worker: "w", Pool: "main"}, calls: map[string]*task{}}
 		front.hear(&nats.Msg{Subject: poolSubject + "main.w", Data: data})
 		front.receive(&nats.Msg{Subject: front.subject("c"), Data: data})
 		worker.receive(&nats.Msg{Subject: workerSubject + "w.x.call.c", Data: data})

@@ -26,14 +26,14 @@ type Worker struct {
 	conn    *nats.Conn
 	group   *nats.Subscription
 	library *library
-	serve   func(*job) error // is serveCall, but for tests
+	serve   func(*task) error // is serveCall, but for tests
 	log     *slog.Logger
 
 	mu      sync.Mutex
 	status  Status
 	refused map[string]refusal // by digest
 	owes    bool               // somebody was told that all slots are taken
-	calls   map[string]*job
+	calls   map[string]*task
 	idle    sync.WaitGroup
 	drained chan struct{} // closed when it drains
 }
@@ -47,8 +47,8 @@ type refusal struct {
 // How long a worker does not look again for a build that it has refused, and for one that the server did not send.
 const refusalTime, fetchPause = 10 * time.Second, time.Second
 
-// job is a call that has a slot of a worker.
-type job struct {
+// task is a call that has a slot of a worker.
+type task struct {
 	*stream
 	*offer
 	begun bool
@@ -85,7 +85,7 @@ func (c *WorkerConfig) Check(expected func(key, given, expected string)) {
 
 // Worker connects a worker, which runs calls until it drains. The folders of a host keep its compiled code.
 func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*Worker, error) {
-	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*job{},
+	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*task{},
 		refused: map[string]refusal{}, drained: make(chan struct{}),
 		status: Status{Worker: c.Name, Instance: rand.Text()[:12], Pool: of.Pool, Slots: of.Slots, Free: of.Slots,
 			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wire.Version}}
@@ -186,7 +186,8 @@ func (w *Worker) consider(m *nats.Msg) {
 // reserve takes a slot for a call. The worker is locked.
 func (w *Worker) reserve(o *offer) {
 	subject := frontSubject + o.Front + ".call." + o.Call
-	j := &job{offer: o, stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call, requestBytes)}
+	j := &task{offer: o,
+		stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call, requestBytes)}
 	j.timer = time.AfterFunc(reservation, func() { w.release(o.Call) })
 	w.calls[o.Call] = j
 	w.status.Free--
@@ -215,7 +216,7 @@ func (w *Worker) receive(m *nats.Msg) {
 }
 
 // run runs a call.
-func (w *Worker) run(j *job) {
+func (w *Worker) run(j *task) {
 	defer w.release(j.Call)
 	err := w.serve(j)
 	if err == nil {
@@ -236,7 +237,7 @@ func (w *Worker) run(j *job) {
 	w.log.Info("a call has ended without an answer", "front", j.Front, "call", j.Call, "cause", cause)
 }
 
-func (w *Worker) serveCall(j *job) error {
+func (w *Worker) serveCall(j *task) error {
 	service := wasm.Service{Isolate: j.Isolate, Scope: j.Front + " ",
 		Find: func(ctx context.Context, digest string) (*wasm.Provider, error) {
 			return w.library.find(ctx, digest, j.Engine)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -18,7 +19,7 @@ func BenchmarkOperation(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			t := start(b, Config{Endpoint: endpoint})
 			o := host.Operation{Op: "call", Tool: "text.hash", Caller: "mcp-http:ada", Code: host.OK,
-				Origin: host.Origin{Transport: "http", Peer: "192.0.2.1:7"}}
+				Origin: caller.Origin{Transport: "http", Peer: "192.0.2.1:7"}}
 			b.ReportAllocs()
 			for b.Loop() {
 				ended(t, o)

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/mcp"
 )
 
@@ -36,7 +37,7 @@ func (t *Telemetry) logOperation(ctx context.Context, o host.Operation, took tim
 	switch {
 	case o.Code == host.Internal:
 		level = slog.LevelError
-	case o.Op != "call" || strings.HasPrefix(o.Caller, host.CallerPlugin):
+	case o.Op != "call" || strings.HasPrefix(o.Caller, caller.PluginPrefix):
 		level = slog.LevelDebug
 	}
 	t.cfg.Log.LogAttrs(ctx, level, o.Op, slog.String("tool", o.Tool), slog.String("caller", o.Caller),
@@ -46,7 +47,7 @@ func (t *Telemetry) logOperation(ctx context.Context, o host.Operation, took tim
 
 // Access logs a request to the service. The line has the path without the query.
 func (t *Telemetry) Access(a mcp.Access) {
-	ctx := withRemote(context.Background(), host.TraceContext{Parent: a.Parent})
+	ctx := withRemote(context.Background(), caller.Trace{Parent: a.Parent})
 	t.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", a.Method), slog.String("path", a.Path),
 		slog.Int("status", a.Status), slog.Int64("bytes", a.Bytes), slog.Duration("took", a.Took),
 		slog.String("caller", a.Name), slog.String("peer", a.From))

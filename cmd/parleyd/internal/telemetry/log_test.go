@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/mcp"
 )
 
@@ -41,7 +42,7 @@ func TestLog(t *testing.T) {
 		log := &lockedBuffer{}
 		telemetry := start(t, Config{Log: slog.New(slog.NewJSONHandler(log,
 			&slog.HandlerOptions{Level: slog.LevelDebug}))})
-		ctx := host.WithTraceContext(t.Context(), host.TraceContext{Parent: parent})
+		ctx := caller.WithTrace(t.Context(), caller.Trace{Parent: parent})
 		ctx, end := telemetry.Begin(ctx, tt.o)
 		telemetry.cfg.Log.With("part", 1).WithGroup("of").InfoContext(ctx, "meanwhile")
 		end(tt.o)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 )
 
 // TestConfig checks that a wrong value is refused by the key that it has in the file, and never shows a password.
@@ -119,7 +120,7 @@ func TestSample(t *testing.T) {
 		c.spans = nil
 		ctx := t.Context()
 		if flags != "" {
-			ctx = host.WithTraceContext(ctx, host.TraceContext{Parent: strings.TrimSuffix(parent, "01") + flags})
+			ctx = caller.WithTrace(ctx, caller.Trace{Parent: strings.TrimSuffix(parent, "01") + flags})
 		}
 		_, end := telemetry.Begin(ctx, host.Operation{Op: "call"})
 		end(host.Operation{Op: "call", Code: host.OK})

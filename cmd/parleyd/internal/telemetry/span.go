@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 )
 
 // opRequest is the [host.Operation].Op of a network request.
@@ -30,7 +31,7 @@ const maxTraceState = 512
 func (t *Telemetry) startSpan(ctx context.Context, o host.Operation) (context.Context, trace.Span, string) {
 	name, kind, attributes := operation(ctx, o)
 	if !trace.SpanContextFromContext(ctx).IsValid() {
-		ctx = withRemote(ctx, host.TraceContextOf(ctx))
+		ctx = withRemote(ctx, caller.TraceOf(ctx))
 	}
 	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 	return ctx, span, name
@@ -134,7 +135,7 @@ func method(name string) string {
 }
 
 // withRemote returns a context with the trace of a request. An invalid trace is ignored.
-func withRemote(ctx context.Context, c host.TraceContext) context.Context {
+func withRemote(ctx context.Context, c caller.Trace) context.Context {
 	if c.Parent == "" {
 		return ctx
 	}
@@ -153,7 +154,7 @@ func (t *Telemetry) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(raw, r)
 			return
 		}
-		ctx := withRemote(r.Context(), host.TraceContext{Parent: r.Header.Get("Traceparent"),
+		ctx := withRemote(r.Context(), caller.Trace{Parent: r.Header.Get("Traceparent"),
 			State: r.Header.Get("Tracestate")})
 		scheme := "http"
 		if r.TLS != nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/approval"
 	"github.com/parley-tools/parley/host/mcp"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/testhome"
@@ -117,7 +118,7 @@ func newService(t *testing.T, cfg Config) *service {
 		t.Fatal(err)
 	}
 	s.telemetry.Observe(p, server)
-	open := &host.Approval{ID: host.NewApprovalID(), Kind: host.ApproveCall, Principal: "cli", Tool: "text.hash"}
+	open := &approval.Approval{ID: approval.NewID(), Kind: approval.ForCall, Principal: "cli", Tool: "text.hash"}
 	if reply, err := parley.Approvals(p).Approve(t.Context(), open); err != nil || reply.Answer != "" {
 		t.Fatal(reply, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -32,7 +33,7 @@ type command struct {
 
 // runCommand runs a WASI command. The manifest's wasi object maps parameters to arguments, streams, environment and
 // files.
-func (c *Call) runCommand() (*host.Result, error) {
+func (c *Call) runCommand() (*job.Result, error) {
 	cmd, err := c.buildCommand()
 	if err != nil {
 		return nil, err
@@ -80,14 +81,14 @@ func (c *Call) exitCodeError(code uint32) error {
 }
 
 // commandResult turns the program's output into a result.
-func (c *Call) commandResult(kind string, data []byte) (*host.Result, error) {
+func (c *Call) commandResult(kind string, data []byte) (*job.Result, error) {
 	switch kind {
 	case "json":
 		if !utf8.Valid(data) || !json.Valid(data) {
 			return nil, host.Errorf(host.InvalidResult, "%s succeeded but did not write JSON to stdout; it wrote %s",
 				c.ToolName(), excerpt(data))
 		}
-		return &host.Result{Data: bytes.TrimSpace(data)}, nil
+		return &job.Result{Data: bytes.TrimSpace(data)}, nil
 	case "bytes":
 		return base64Result(data), nil
 	case "lines":
@@ -103,18 +104,18 @@ func (c *Call) commandResult(kind string, data []byte) (*host.Result, error) {
 	return c.textResult(string(data), data)
 }
 
-func base64Result(data []byte) *host.Result {
-	return &host.Result{Data: Marshal(base64.StdEncoding.EncodeToString(data))}
+func base64Result(data []byte) *job.Result {
+	return &job.Result{Data: Marshal(base64.StdEncoding.EncodeToString(data))}
 }
 
 // textResult encodes text as JSON. It refuses bytes that are not UTF-8, because they would be lost.
-func (c *Call) textResult(v any, data []byte) (*host.Result, error) {
+func (c *Call) textResult(v any, data []byte) (*job.Result, error) {
 	if !utf8.Valid(data) {
 		return nil, host.Errorf(host.InvalidResult, "%s succeeded, but its output of %d bytes is not UTF-8 and cannot be a "+
 			"text; for bytes, the manifest says \"contentEncoding\": \"base64\" in returns and \"output\": \"bytes\" in wasi",
 			c.ToolName(), len(data))
 	}
-	return &host.Result{Data: Marshal(v)}, nil
+	return &job.Result{Data: Marshal(v)}, nil
 }
 
 func excerpt(data []byte) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/module"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -192,7 +193,7 @@ func (k *extismKernel) request(meta, body []byte) uint64 {
 	if err := k.c.Control.CountHostCall(); err != nil {
 		k.c.Control.End(err)
 	}
-	reply := k.c.askHost(host.AskHTTP, Marshal(request))
+	reply := k.c.askHost(job.AskHTTP, Marshal(request))
 	k.c.Control.Checkpoint()
 	var r hostReply[struct {
 		Status  int
@@ -303,7 +304,7 @@ func userFunctions(m *instrument.Module) (map[string]instrument.FuncType, map[st
 
 // runExtism runs a call of kind extism, in a new instance. A call without a tool lists the tools: its data is the list
 // as the plugin writes it.
-func (c *Call) runExtism() (*host.Result, error) {
+func (c *Call) runExtism() (*job.Result, error) {
 	form, _ := module.ExtismForm(c.plugin.Module)
 	export, input := module.ExtismExports[form].List, map[string]any{}
 	if c.Request.Tool != "" {
@@ -339,14 +340,14 @@ func (c *Call) runExtism() (*host.Result, error) {
 	case !json.Valid(c.kernel.output):
 		return nil, host.Errorf(host.InvalidResult, "%s did not return JSON", c.ToolName())
 	case c.Request.Tool == "":
-		return &host.Result{Data: c.kernel.output}, nil
+		return &job.Result{Data: c.kernel.output}, nil
 	}
 	return c.toolResult(c.kernel.output)
 }
 
 // toolResult converts a result of MCP's tools/call to a result of the host: its data is the structured content, or
 // else the text as one string. Everything else becomes content.
-func (c *Call) toolResult(data []byte) (*host.Result, error) {
+func (c *Call) toolResult(data []byte) (*job.Result, error) {
 	var r struct {
 		Content    []json.RawMessage `json:"content"`
 		Structured json.RawMessage   `json:"structuredContent"`
@@ -357,17 +358,17 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 			world.Line(err.Error(), 200))
 	}
 	if len(r.Content) > maxContent {
-		return nil, c.CheckContent(make([]host.Content, len(r.Content)))
+		return nil, c.CheckContent(make([]job.Content, len(r.Content)))
 	}
 	var texts []string
-	var content []host.Content
+	var content []job.Content
 	for _, raw := range r.Content {
 		block, err := contentOfMCP(raw)
 		switch {
 		case err != nil:
 			return nil, host.Errorf(host.InvalidResult, "%s returned invalid MCP content: %s", c.ToolName(),
 				world.Line(err.Error(), 200))
-		case block.Type == host.ContentText:
+		case block.Type == job.ContentText:
 			texts = append(texts, block.Text)
 		default:
 			content = append(content, block)
@@ -380,10 +381,10 @@ func (c *Call) toolResult(data []byte) (*host.Result, error) {
 	if err := c.CheckContent(content); err != nil {
 		return nil, err
 	}
-	return &host.Result{Data: JSONOr(r.Structured, string(Marshal(text))), Content: content}, nil
+	return &job.Result{Data: JSONOr(r.Structured, string(Marshal(text))), Content: content}, nil
 }
 
-func contentOfMCP(raw json.RawMessage) (host.Content, error) {
+func contentOfMCP(raw json.RawMessage) (job.Content, error) {
 	var b struct {
 		Type, Text, Data, URI, Name string
 		MIME                        string `json:"mimeType"`
@@ -395,10 +396,10 @@ func contentOfMCP(raw json.RawMessage) (host.Content, error) {
 	err := json.Unmarshal(raw, &b)
 	switch b.Type {
 	case "resource":
-		return host.Content{Type: host.ContentResource, Text: b.Resource.Text, Data: b.Resource.Blob, MIME: b.Resource.MIME,
+		return job.Content{Type: job.ContentResource, Text: b.Resource.Text, Data: b.Resource.Blob, MIME: b.Resource.MIME,
 			URI: b.Resource.URI}, err
 	case "resource_link":
-		return host.Content{Type: host.ContentLink, Text: b.Name, MIME: b.MIME, URI: b.URI}, err
+		return job.Content{Type: job.ContentLink, Text: b.Name, MIME: b.MIME, URI: b.URI}, err
 	}
-	return host.Content{Type: host.ContentType(b.Type), Text: b.Text, Data: b.Data, MIME: b.MIME}, err
+	return job.Content{Type: job.ContentType(b.Type), Text: b.Text, Data: b.Data, MIME: b.MIME}, err
 }

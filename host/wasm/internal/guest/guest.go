@@ -17,6 +17,8 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
@@ -37,7 +39,7 @@ type Job struct {
 }
 
 // NewJob returns the job of a request.
-func NewJob(version string, defaults host.Limits, m *manifest.Manifest, text *sections.SourceFile, r *host.Request,
+func NewJob(version string, defaults grant.Limits, m *manifest.Manifest, text *sections.SourceFile, r *host.Request,
 ) *Job {
 	return &Job{Request: r, Manifest: m, Text: text, Session: r.Session.GuestID(m.Name), Host: version,
 		Limits: world.LimitsOf(defaults, m, r),
@@ -125,12 +127,12 @@ func (c *Call) Take(j *Job) {
 }
 
 // Run runs the call in an instance, which the caller must close.
-func (c *Call) Run(ctx context.Context) (*host.Result, error) {
+func (c *Call) Run(ctx context.Context) (*job.Result, error) {
 	if pages := c.plugin.StartPages(); pages > c.Limits.Pages {
 		return nil, host.Errorf(host.LimitExceeded, "%s starts with %d MiB of memory, the limit is %d MiB",
 			c.Manifest.Name, pages/world.PagesPerMiB, c.Limits.Pages/world.PagesPerMiB)
 	}
-	return c.Control.Within(ctx, func() (*host.Result, error) {
+	return c.Control.Within(ctx, func() (*job.Result, error) {
 		c.Enter()
 		defer func() {
 			if c.Streams.Stderr != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
@@ -94,7 +95,7 @@ func OrderImage(module *instrument.Module, m *manifest.Manifest) *ImageOrder {
 }
 
 // fitsImage reports whether a call can begin with the image: it has none of the rights that [OrderImage] looks for.
-func fitsImage(g host.Grant) bool {
+func fitsImage(g grant.Grant) bool {
 	return len(g.FS) == 0 && len(g.Env) == 0 && !g.Random
 }
 
@@ -134,7 +135,7 @@ func runForImage(ctx context.Context, p *Code, globals []string, dir string, o *
 	if o.Assets != "" {
 		m.Assets = &manifest.Assets{Path: o.Assets}
 	}
-	j := NewJob("", host.Limits{}, m, nil, &host.Request{})
+	j := NewJob("", grant.Limits{}, m, nil, &host.Request{})
 	j.Limits.Pages = o.Pages
 	j.Serve = func(context.Context, string, []byte) []byte { return nil }
 	c := New(p, j)

@@ -18,6 +18,9 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -55,9 +58,9 @@ type grantedFolder struct {
 	Mode string `json:"mode"`
 }
 
-func summarizeGrant(g host.Grant) grantSummary {
-	secrets := lists.Map(g.Secrets, func(s host.SecretGrant) string { return s.Name })
-	urls := lists.Map(g.HTTP, func(h host.HTTPGrant) string { return h.URL })
+func summarizeGrant(g grant.Grant) grantSummary {
+	secrets := lists.Map(g.Secrets, func(s grant.Secret) string { return s.Name })
+	urls := lists.Map(g.HTTP, func(h grant.HTTP) string { return h.URL })
 	out := grantSummary{FS: []grantedFolder{}, HTTP: append([]string{}, urls...), Tools: append([]string{}, g.Tools...),
 		Secrets: lists.Add([]string{}, secrets...), Env: append([]string{}, slices.Sorted(maps.Keys(g.Env))...),
 		Browser: g.Browser, Clock: g.Clock, Random: g.Random}
@@ -71,7 +74,7 @@ func summarizeGrant(g host.Grant) grantSummary {
 type callResponse struct {
 	OK       *bool
 	Result   json.RawMessage
-	Content  []host.Content
+	Content  []job.Content
 	Warnings []string
 	Exit     *int64
 	Message  string
@@ -83,7 +86,7 @@ type violation struct{ Pointer, Expected, Provided, Suggestion string }
 
 // RunReactor runs a call of kind parley/1: it initializes the guest, writes the request into its memory, calls it
 // and reads the response.
-func (c *Call) RunReactor() (*host.Result, error) {
+func (c *Call) RunReactor() (*job.Result, error) {
 	if !c.Prepared {
 		if err := c.Initialize(); err != nil {
 			return nil, c.guestError(err)
@@ -141,7 +144,7 @@ func (c *Call) answerPending(data []byte) ([]byte, error) {
 	if err := c.Control.CountHostCall(); err != nil {
 		return nil, err
 	}
-	reply := c.askHost(host.AskTools, data)
+	reply := c.askHost(job.AskTools, data)
 	if c.Control.Ctx.Err() != nil {
 		return nil, c.Control.ContextError()
 	}
@@ -220,7 +223,7 @@ func (c *Call) copyFromGuest(packed uint64) ([]byte, error) {
 }
 
 // InterpretResponse converts a response to a result or an error.
-func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
+func (c *Call) InterpretResponse(data []byte) (*job.Result, error) {
 	if !utf8.Valid(data) {
 		return nil, host.Errorf(host.InvalidResult, "%s returned bytes that are not UTF-8", c.ToolName())
 	}
@@ -242,7 +245,7 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 		if err := c.CheckContent(r.Content); err != nil {
 			return nil, err
 		}
-		return &host.Result{
+		return &job.Result{
 			Data: JSONOr(r.Result, "null"), Content: r.Content, Warnings: world.CleanWarnings(r.Warnings),
 		}, nil
 	case len(r.Invalid) > 0:
@@ -257,7 +260,7 @@ func (c *Call) InterpretResponse(data []byte) (*host.Result, error) {
 const maxContent = 64
 
 // CheckContent refuses content that no client could show.
-func (j *Job) CheckContent(content []host.Content) error {
+func (j *Job) CheckContent(content []job.Content) error {
 	if len(content) > maxContent {
 		return host.Errorf(host.LimitExceeded, "%s returned %d blocks of content, the limit is %d",
 			j.ToolName(), len(content), maxContent)
@@ -314,7 +317,7 @@ func (c *Call) paramsError(r callResponse) *host.Error {
 			Parameter: world.Line(v.Pointer, 200), Keyword: "tool",
 			Provided:   world.Line(v.Provided, 300),
 			Expected:   world.Line(v.Expected, 300),
-			Suggestion: host.TextSuggestion(world.Line(v.Suggestion, 300)),
+			Suggestion: step.TextSuggestion(world.Line(v.Suggestion, 300)),
 		})
 	}
 	e.Message = fmt.Sprintf("Tool '%s' failed: %d violations", c.ToolName(), n)
@@ -412,7 +415,7 @@ func (c *Call) serveHostCall(function string, mod api.Module, addr, n uint32) ui
 			function, n, addr, mod.Memory().Size()))
 	}
 	limit := uint32(world.MaxHostRequest)
-	if function == host.AskSecret {
+	if function == job.AskSecret {
 		limit = world.MaxSecretRequest
 	}
 	if n > limit {
@@ -440,7 +443,7 @@ func (c *Call) messageAt(mod api.Module, addr, n uint32) []byte {
 
 // readContent decodes the content of a response. It stops at the first block above maxContent: a million empty blocks
 // fit into a few megabytes of JSON but take far more memory.
-func readContent(raw json.RawMessage, into *[]host.Content) error {
+func readContent(raw json.RawMessage, into *[]job.Content) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
@@ -449,7 +452,7 @@ func readContent(raw json.RawMessage, into *[]host.Content) error {
 		return errors.New("content is not an array")
 	}
 	for dec.More() && len(*into) <= maxContent {
-		var block host.Content
+		var block job.Content
 		if err := dec.Decode(&block); err != nil {
 			return err
 		}
@@ -459,7 +462,7 @@ func readContent(raw json.RawMessage, into *[]host.Content) error {
 }
 
 // guestFunctions are the functions of the host that a guest may import.
-var guestFunctions = []string{host.AskTool, host.AskHTTP, host.AskSecret}
+var guestFunctions = []string{job.AskTool, job.AskHTTP, job.AskSecret}
 
 // hostReply is the reply of a function of the host: {"ok":true,"result":..,"warnings":[..]} or
 // {"ok":false,"error":{..}}.
@@ -473,9 +476,9 @@ type hostReply[T any] struct {
 // ServeGuest runs a function of the host for a guest, and returns the reply. A guest reaches it through the Serve of
 // its [Job].
 func ServeGuest(ctx context.Context, r *host.Request, function string, argument []byte) []byte {
-	var result *host.Result
+	var result *job.Result
 	err := error(host.Errorf(host.NotFound, "the host has no function %s", world.Truncate(function, world.MaxMessage)))
-	if r.Ask != nil && (function == host.AskTools || slices.Contains(guestFunctions, function)) {
+	if r.Ask != nil && (function == job.AskTools || slices.Contains(guestFunctions, function)) {
 		result, err = r.Ask(ctx, function, argument)
 	}
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/internal/lazy"
@@ -16,11 +16,11 @@ var frameLine = lazy.Pattern(`^\t(?:\.\$(\d+)|([a-z0-9_:]+\.[a-z0-9_]+))\(`)
 
 // trace returns where the guest was when it ended with err, which may be nil, and its last output. It returns nil if
 // the caller did not ask for a trace.
-func (c *Call) trace(err error) *host.Trace {
+func (c *Call) trace(err error) *job.Trace {
 	if !c.Request.Wants.Trace {
 		return nil
 	}
-	t := &host.Trace{Log: c.log.Last}
+	t := &job.Trace{Log: c.log.Last}
 	if c.Streams.Stderr != nil {
 		t.Stderr, _ = c.Streams.Stderr.LastLines(world.TraceLines)
 	}
@@ -33,12 +33,12 @@ func (c *Call) trace(err error) *host.Trace {
 		case match == nil || len(t.Frames) == world.TraceFrames:
 		case match[2] != "":
 			if !strings.HasPrefix(match[2], instrument.YieldModule) {
-				t.Frames = append(t.Frames, host.Frame{Function: -1, Name: "host function " + match[2]})
+				t.Frames = append(t.Frames, job.Frame{Function: -1, Name: "host function " + match[2]})
 			}
 		default:
 			if n, err := strconv.Atoi(match[1]); err == nil {
 				if n, ok := c.plugin.Module.OriginalIndex(n); ok {
-					t.Frames = append(t.Frames, host.Frame{Function: n})
+					t.Frames = append(t.Frames, job.Frame{Function: n})
 				}
 			}
 		}

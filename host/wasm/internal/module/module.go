@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/wasm/internal/instrument"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
@@ -61,7 +62,9 @@ func Check(wasm []byte, m *manifest.Manifest) error {
 }
 
 // Read validates and instruments a module. assets is the tar of its assets, or nil if it has none.
-func Read(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (built *instrument.Module, assets []byte, err error) {
+func Read(wasm []byte, m *manifest.Manifest, l grant.ModuleLimits) (
+	built *instrument.Module, assets []byte, err error,
+) {
 	if built, err = ValidateModule(wasm, m, l); err == nil {
 		assets, err = findAssets(wasm, m)
 	}
@@ -78,11 +81,11 @@ func CheckRead(module *instrument.Module, hasAssets bool, m *manifest.Manifest) 
 
 // LargestModule has the largest limits of a module that a policy can set. [Check] applies them, because it does not
 // know the policy. The policy's own limits apply before the module is compiled, which an installation does.
-var LargestModule = host.ModuleLimits{FileMiB: host.MaxModuleMiB, Functions: host.MaxFunctions,
-	TableEntries: host.MaxTableEntries}
+var LargestModule = grant.ModuleLimits{FileMiB: grant.MaxModuleMiB, Functions: grant.MaxFunctions,
+	TableEntries: grant.MaxTableEntries}
 
 // ValidateModule validates and instruments a module. Only its result may be compiled.
-func ValidateModule(wasm []byte, m *manifest.Manifest, l host.ModuleLimits) (*instrument.Module, error) {
+func ValidateModule(wasm []byte, m *manifest.Manifest, l grant.ModuleLimits) (*instrument.Module, error) {
 	module, err := RewriteModule(wasm, l)
 	if refused := (*instrument.Error)(nil); errors.As(err, &refused) {
 		if raise := raiseLimit(m.Name, refused); raise != "" {
@@ -112,7 +115,7 @@ func refuseModule(wasm []byte, m *manifest.Manifest, cause error, rule, fix stri
 }
 
 // RewriteModule validates and instruments a module within the limits of a plugin.
-func RewriteModule(wasm []byte, l host.ModuleLimits) (*instrument.Module, error) {
+func RewriteModule(wasm []byte, l grant.ModuleLimits) (*instrument.Module, error) {
 	return instrument.Rewrite(wasm, instrument.Config{MaxPages: world.MaxPages, Guards: WasiGuards(),
 		Limits: instrument.Limits{FileBytes: l.FileMiB << 20, Functions: l.Functions, TableEntries: l.TableEntries}})
 }

@@ -17,7 +17,9 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -57,7 +59,7 @@ func (t *Files) Mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *
 		root, err := openFolder(g.Source)
 		if err != nil {
 			return nil, t.Control.recordFatal(&host.Error{Code: host.ConfigError, Cause: err,
-				Steps: []host.Step{host.OperatorStep(host.OpPolicyExplain, m.Name)},
+				Steps: []step.Step{step.Operator(step.OpPolicyExplain, m.Name)},
 				Message: "the folder " + manifest.CleanLine(g.Source) + " granted to " + m.Name + " cannot be opened: " +
 					host.WithoutPath(err).Error() + "; nothing was run"})
 		}
@@ -65,8 +67,8 @@ func (t *Files) Mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *
 		device, err := t.checkReach(root, g)
 		if err != nil {
 			return nil, t.Control.recordFatal(&host.Error{Code: host.Denied, Cause: err,
-				Steps:   []host.Step{host.OperatorStep(host.OpPolicyExplain, m.Name)},
-				Denied:  []host.Denial{{Right: "fs:" + g.Mode + ":" + g.Source + "=" + g.Path, Why: err.Error()}},
+				Steps:   []step.Step{step.Operator(step.OpPolicyExplain, m.Name)},
+				Denied:  []grant.Denial{{Right: "fs:" + g.Mode + ":" + g.Source + "=" + g.Path, Why: err.Error()}},
 				Message: manifest.CleanLine(err.Error()) + "; nothing was run"})
 		}
 		mountAt(&RootFS{Control: t.Control, Files: t, Root: root, Grant: g, device: device, Writable: g.Mode == "rw"},
@@ -94,7 +96,7 @@ func openFolder(path string) (*os.Root, error) {
 
 // checkReach checks the opened folder, because its name may by now lead to one of the host's own folders. It returns
 // the folder's device.
-func (t *Files) checkReach(root *os.Root, g host.FSGrant) (device uint64, err error) {
+func (t *Files) checkReach(root *os.Root, g grant.FS) (device uint64, err error) {
 	dir, err := root.Open(".")
 	if err != nil {
 		return 0, err
@@ -118,7 +120,7 @@ type RootFS struct {
 	Control  *Control
 	Files    *Files
 	Root     *os.Root
-	Grant    host.FSGrant
+	Grant    grant.FS
 	device   uint64 // of the folder; 0 if not known
 	Writable bool
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/internal/deadline"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -26,7 +28,7 @@ type Control struct {
 }
 
 // Within runs a call within its time. Only the context decides whether it ended in time, never the guest's output.
-func (k *Control) Within(ctx context.Context, run func() (*host.Result, error)) (*host.Result, error) {
+func (k *Control) Within(ctx context.Context, run func() (*job.Result, error)) (*job.Result, error) {
 	limited, cancel := deadline.With(ctx, k.Limits.Timeout)
 	defer cancel()
 	k.Begin(limited)
@@ -165,7 +167,7 @@ func RequestedMemoryMiB(m *manifest.Manifest) uint32 {
 
 // LimitsOf combines the manifest's limits, the engine's defaults and the policy's limits. A timeout from the caller
 // replaces the plugin's own, as in the host. The policy's timeout bounds both.
-func LimitsOf(cfg host.Limits, m *manifest.Manifest, r *host.Request) Limits {
+func LimitsOf(cfg grant.Limits, m *manifest.Manifest, r *host.Request) Limits {
 	memory := RequestedMemoryMiB(m)
 	if m.Limits.MemoryMiB == 0 && cfg.MemoryMiB > 0 {
 		memory = uint32(cfg.MemoryMiB)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/grant"
+	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -23,34 +25,34 @@ func TestLimitsOf(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name            string
-		engine, policy  host.Limits
+		engine, policy  grant.Limits
 		plugin          manifest.Limits
 		timeoutOfCaller time.Duration
 		want            Limits
 	}{
 		{name: "nothing is said", want: defaults},
-		{name: "the engine replaces defaults", engine: host.Limits{MemoryMiB: 8, Timeout: s, OutputBytes: 5},
+		{name: "the engine replaces defaults", engine: grant.Limits{MemoryMiB: 8, Timeout: s, OutputBytes: 5},
 			want: with(func(l *Limits) { l.Pages, l.Timeout, l.Output = 8*PagesPerMiB, s, 5 })},
-		{name: "the plugin replaces the engine's", engine: host.Limits{MemoryMiB: 8, Timeout: s, OutputBytes: 5},
+		{name: "the plugin replaces the engine's", engine: grant.Limits{MemoryMiB: 8, Timeout: s, OutputBytes: 5},
 			plugin: manifest.Limits{MemoryMiB: 16, TimeoutMS: 2000, OutputBytes: 6},
 			want:   with(func(l *Limits) { l.Pages, l.Timeout, l.Output = 16*PagesPerMiB, 2*s, 6 })},
 		{name: "the caller's timeout replaces the plugin's", plugin: manifest.Limits{TimeoutMS: 2000},
 			timeoutOfCaller: time.Hour, want: with(func(l *Limits) { l.Timeout = time.Hour })},
 		{name: "the policy bounds all",
-			engine: host.Limits{MemoryMiB: 8, Timeout: s, OutputBytes: 5}, timeoutOfCaller: time.Hour,
+			engine: grant.Limits{MemoryMiB: 8, Timeout: s, OutputBytes: 5}, timeoutOfCaller: time.Hour,
 			plugin: manifest.Limits{MemoryMiB: 16, TimeoutMS: 2000, OutputBytes: 6},
-			policy: host.Limits{MemoryMiB: 4, Timeout: 3 * s, OutputBytes: 4, LogBytes: 3, HostCalls: 2, OpenFiles: 1,
+			policy: grant.Limits{MemoryMiB: 4, Timeout: 3 * s, OutputBytes: 4, LogBytes: 3, HostCalls: 2, OpenFiles: 1,
 				FilesCreated: 7, BytesWritten: 8},
 			want: Limits{Pages: 4 * PagesPerMiB, Timeout: 3 * s, Output: 4, Log: 3, hostCalls: 2, OpenFiles: 1, created: 7,
 				written: 8}},
 		{name: "the policy raises nothing", plugin: manifest.Limits{MemoryMiB: 16, TimeoutMS: 2000, OutputBytes: 6},
-			policy: host.Limits{MemoryMiB: 512, Timeout: time.Hour, OutputBytes: 1 << 20},
+			policy: grant.Limits{MemoryMiB: 512, Timeout: time.Hour, OutputBytes: 1 << 20},
 			want:   with(func(l *Limits) { l.Pages, l.Timeout, l.Output = 16*PagesPerMiB, 2*s, 6 })},
 		{name: "no policy, and a plugin that asks for everything",
 			plugin: manifest.Limits{MemoryMiB: 1 << 40, OutputBytes: 1 << 40},
 			want:   with(func(l *Limits) { l.Pages, l.Output = 1024*PagesPerMiB, 16<<20 })},
 	} {
-		r := &host.Request{Job: host.Job{Limits: tt.policy, Options: host.Options{Timeout: tt.timeoutOfCaller}}}
+		r := &host.Request{Job: job.Job{Limits: tt.policy, Options: job.Options{Timeout: tt.timeoutOfCaller}}}
 		if got := LimitsOf(tt.engine, &manifest.Manifest{Limits: tt.plugin}, r); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
@@ -62,11 +64,11 @@ func TestLimitsOf(t *testing.T) {
 func TestProgramsRunForALimitedTime(t *testing.T) {
 	for _, isProgram := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &host.Request{Job: host.Job{Options: host.Options{Timeout: time.Hour}}}
+			r := &host.Request{Job: job.Job{Options: job.Options{Timeout: time.Hour}}}
 			r.Grant.Caller = isProgram
-			k := &Control{Tool: "js.run", Limits: LimitsOf(host.Limits{}, &manifest.Manifest{}, r)}
+			k := &Control{Tool: "js.run", Limits: LimitsOf(grant.Limits{}, &manifest.Manifest{}, r)}
 			late := false
-			_, err := k.Within(t.Context(), func() (result *host.Result, err error) {
+			_, err := k.Within(t.Context(), func() (result *job.Result, err error) {
 				defer func() { err, _ = recover().(error) }()
 				for range 3 {
 					time.Sleep(3 * time.Second)

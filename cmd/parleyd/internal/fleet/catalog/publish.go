@@ -22,6 +22,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
@@ -43,7 +44,7 @@ const (
 )
 
 const (
-	maxModule   = host.MaxModuleMiB << 20
+	maxModule   = grant.MaxModuleMiB << 20
 	chunk       = 128 << 10 // of an object, unless the server takes less
 	headers     = 1 << 10   // of a chunk
 	maxAttempts = 20        // to write a line that others write, too

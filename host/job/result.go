@@ -1,9 +1,11 @@
-package host
+package job
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -49,4 +51,31 @@ func (c Content) Check() error {
 		}
 	}
 	return nil
+}
+
+// Trace says where a guest crashed, and what it wrote last. Its texts are cleaned.
+type Trace struct {
+	Frames  []Frame  `json:"frames"`            // innermost first, at most 30
+	Unnamed bool     `json:"unnamed,omitempty"` // the module has no names of functions
+	Stderr  []string `json:"stderr,omitempty"`  // the last lines, at most 20
+	Log     []string `json:"log,omitempty"`     // the last lines of the guest's own log, at most 20
+}
+
+// Frame is a function that a guest was in.
+type Frame struct {
+	Function int    `json:"function"` // its index in the module
+	Name     string `json:"name,omitempty"`
+}
+
+// Result is what a tool returned.
+type Result struct {
+	Data     json.RawMessage
+	Content  []Content // for the client to display, in addition to Data
+	Warnings []string
+	Written  int64 // bytes sent as output instead of Data; 0 if there were none
+	Raw      bool  // the output is the content itself, not JSON
+	Steps    []step.Step
+	// Subject is for records: what the tool acted on, such as the role and name of an element and the address of its
+	// document. Only built-in providers set it.
+	Subject string
 }

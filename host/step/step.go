@@ -1,4 +1,6 @@
-package host
+// Package step says what a caller can do next, as data: steps, and suggestions for parameters that were wrong. A front
+// end renders both in its own form.
+package step
 
 import (
 	"encoding/json"
@@ -8,12 +10,17 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
-// LastName returns the last reference token of a JSON pointer.
-func LastName(pointer string) string {
-	return jsontext.UnescapeToken(pointer[strings.LastIndexByte(pointer, '/')+1:])
+// DefaultBrowser is the name of the browser of calls that do not name one.
+const DefaultBrowser = "default"
+
+// Place says where in the browsers a call acts.
+type Place struct {
+	Browser string `json:"browser,omitempty"` // "": the default browser
+	Target  string `json:"target,omitempty"`  // "": the current target
+	// Context is a further browser context of the session, with pages and logins of its own. "" is the first one.
+	Context string `json:"context,omitempty"`
 }
 
 // Step is what to do next, as data. A front end renders it in its own form: the command line as a command, an MCP
@@ -29,7 +36,7 @@ type Step struct {
 	Choose []string
 	// Query is the text of an OpSearch or the pattern of an OpListen.
 	Query   string
-	Options StepOptions
+	Options Options
 	// Args are the arguments of an operator's step, in the order of the command, or the number of the example of a plan.
 	Args []string
 }
@@ -82,8 +89,8 @@ const (
 	OpSystem         Op = "system"     // Args: the words of a command of the operating system, or a whole command line
 )
 
-// StepOptions are the options of a step. Zero values are omitted.
-type StepOptions struct {
+// Options are the options of a step. Zero values are omitted.
+type Options struct {
 	Tier, Limit int           // tier of an OpDescribe, limit of an OpSearch
 	Kind        string        // set for an OpSearch: "event" or "type"
 	Timeout     time.Duration // set for an OpCall or OpListen
@@ -98,7 +105,7 @@ type StepOptions struct {
 	Live    bool   // use the protocol of the running browser
 	Session string // session of the user, if the caller named it for this call
 
-	// The following are as in [Options], and only for a corrected call.
+	// The following are as in job.Options, and only for a corrected call.
 	MaxBytes   int
 	OnDialog   string
 	Wait       string
@@ -107,38 +114,30 @@ type StepOptions struct {
 	Unlimited  bool
 }
 
-// StepOptions returns the options in the form of a step, which repeats a call that has them.
-func (o Options) StepOptions() StepOptions {
-	return StepOptions{
-		Timeout: o.Timeout, Place: o.Place, DryRun: o.DryRun, MaxBytes: o.MaxBytes, OnDialog: o.OnDialog,
-		Isolate: o.Isolate, SendAnyway: o.SendAnyway, JQ: o.JQ, Wait: o.Wait, Unlimited: o.Unlimited,
-	}
-}
-
-// CallStep returns the step that calls a tool with parameters, which may be nil.
-func CallStep(tool string, params json.RawMessage) Step {
+// Call returns the step that calls a tool with parameters, which may be nil.
+func Call(tool string, params json.RawMessage) Step {
 	return Step{Op: OpCall, Tool: tool, Params: params}
 }
 
-// PlanStep returns the step that makes the calls before a call of a tool, and then that call. With Options.DryRun it
+// Plan returns the step that makes the calls before a call of a tool, and then that call. With Options.DryRun it
 // makes none of them.
-func PlanStep(tool string, params json.RawMessage) Step {
+func Plan(tool string, params json.RawMessage) Step {
 	return Step{Op: OpPlan, Tool: tool, Params: params}
 }
 
-// DescribeStep returns the step that shows the documentation of a tool at a tier; 0 means the default tier.
-func DescribeStep(name string, tier int) Step {
-	return Step{Op: OpDescribe, Tool: name, Options: StepOptions{Tier: tier}}
+// Describe returns the step that shows the documentation of a tool at a tier; 0 means the default tier.
+func Describe(name string, tier int) Step {
+	return Step{Op: OpDescribe, Tool: name, Options: Options{Tier: tier}}
 }
 
-// ListStep returns the step that lists a plugin or a group; "" lists the plugins.
-func ListStep(name string) Step { return Step{Op: OpList, Tool: name} }
+// List returns the step that lists a plugin or a group; "" lists the plugins.
+func List(name string) Step { return Step{Op: OpList, Tool: name} }
 
-// SearchStep returns the step that searches all plugins.
-func SearchStep(query string) Step { return Step{Op: OpSearch, Query: query} }
+// Search returns the step that searches all plugins.
+func Search(query string) Step { return Step{Op: OpSearch, Query: query} }
 
-// OperatorStep returns a step for the operator.
-func OperatorStep(op Op, args ...string) Step { return Step{Op: op, Args: args} }
+// Operator returns a step for the operator.
+func Operator(op Op, args ...string) Step { return Step{Op: op, Args: args} }
 
 // At returns the step at a place. It does not name the default browser.
 func (s Step) At(p Place) Step {
@@ -161,7 +160,7 @@ func (s Step) In(session string) Step {
 func (s Step) With(params map[string]any) Step {
 	raw, err := manifest.Marshal(params)
 	if err != nil {
-		panic("host: parameters of a step: " + err.Error())
+		panic("step: parameters: " + err.Error())
 	}
 	s.Params = raw
 	return s
@@ -184,64 +183,6 @@ func (s Step) Redact(text func(string) string, data func(json.RawMessage) json.R
 		s.Args[i] = text(s.Args[i])
 	}
 	return s
-}
-
-// Suggestion is how to fix one violation, as data.
-type Suggestion struct {
-	Pointer string // JSON pointer to the value
-	Op      SuggestionOp
-	Value   string // depends on Op
-}
-
-// SuggestionOp is the kind of a [Suggestion].
-type SuggestionOp string
-
-// The kinds of suggestions.
-const (
-	SuggestRename SuggestionOp = "rename" // Value: the name that the schema has
-	SuggestRemove SuggestionOp = "remove" // the schema has no such property
-	SuggestAdd    SuggestionOp = "add"    // the property is required
-	SuggestChoose SuggestionOp = "choose" // Value: the nearest values or names, separated by commas
-	SuggestSyntax SuggestionOp = "syntax" // Value: position of the JSON syntax error
-	SuggestText   SuggestionOp = "text"   // Value: advice of the tool itself
-)
-
-// String returns the suggestion as text; "" for nil.
-func (s *Suggestion) String() string {
-	if s == nil {
-		return ""
-	}
-	name := manifest.CleanLine(LastName(s.Pointer))
-	switch s.Op {
-	case SuggestRename:
-		return "rename " + name + " to " + s.Value
-	case SuggestRemove:
-		return "remove " + name
-	case SuggestAdd:
-		return "add " + name
-	case SuggestChoose:
-		return "did you mean " + s.Value + "?"
-	case SuggestSyntax:
-		return "fix " + s.Value
-	}
-	return s.Value
-}
-
-// MarshalText encodes the suggestion as its text.
-func (s *Suggestion) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText decodes any text as a suggestion of the kind [SuggestText].
-func (s *Suggestion) UnmarshalText(text []byte) error {
-	*s = Suggestion{Op: SuggestText, Value: string(text)}
-	return nil
-}
-
-// TextSuggestion returns the advice of a tool as a suggestion; nil for "".
-func TextSuggestion(text string) *Suggestion {
-	if text == "" {
-		return nil
-	}
-	return &Suggestion{Op: SuggestText, Value: text}
 }
 
 // String returns the step in a neutral form for logs and tests: "describe shop.add tier 3".

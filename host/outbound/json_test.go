@@ -1,13 +1,13 @@
-package call
+package outbound
 
 import (
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/parley-tools/parley/host"
 )
+
+const limit = 1 << 20
 
 func TestHTTPRequest(t *testing.T) {
 	for input, want := range map[string]string{
@@ -45,7 +45,7 @@ func TestHTTPRequest(t *testing.T) {
 		`{"url":"u"} {}`:                          "invalid JSON",
 		"{\"url\":\"\xff\"}":                      "invalid JSON",
 	} {
-		request, err := decodeHTTPRequest([]byte(input))
+		request, err := DecodeRequest([]byte(input), limit)
 		if err != nil {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", input, err, want)
@@ -56,8 +56,8 @@ func TestHTTPRequest(t *testing.T) {
 			t.Errorf("%s: %s, want %s", input, got, want)
 		}
 	}
-	big := `{"url":"u","body":"` + strings.Repeat("x", host.MaxParams) + `"}`
-	if _, err := decodeHTTPRequest([]byte(big)); err == nil {
+	big := `{"url":"u","body":"` + strings.Repeat("x", limit) + `"}`
+	if _, err := DecodeRequest([]byte(big), limit); err == nil {
 		t.Error("a request of any size is accepted")
 	}
 }
@@ -72,7 +72,7 @@ func FuzzHTTPRequest(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
-		request, err := decodeHTTPRequest(input)
+		request, err := DecodeRequest(input, limit)
 		if err != nil {
 			return
 		}
@@ -84,7 +84,7 @@ func FuzzHTTPRequest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reread, err := decodeHTTPRequest(encoded)
+		reread, err := DecodeRequest(encoded, limit)
 		if err != nil || fmt.Sprint(*reread) != fmt.Sprint(*request) {
 			t.Fatalf("%q became %+v, and that %+v, %v", input, request, reread, err)
 		}

@@ -1,4 +1,5 @@
-package host
+// Package approval has what a person decides before a call runs or something changes, and the answers.
+package approval
 
 import (
 	"context"
@@ -8,27 +9,28 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/manifest"
 )
 
 // Approval is what a person has to decide before something runs or changes. It outlives the call that asked for it.
 type Approval struct {
 	ID        string          `json:"id"`
-	Kind      ApprovalKind    `json:"kind"`
+	Kind      Kind            `json:"kind"`
 	Principal string          `json:"principal"`         // who asks, such as "mcp:claude"
-	Session   string          `json:"session,omitempty"` // as [Session.String]
+	Session   string          `json:"session,omitempty"` // as caller.Session.String
 	Tool      string          `json:"tool"`              // qualified name, or for a change the command
 	Effect    string          `json:"effect,omitempty"`
 	Params    json.RawMessage `json:"params,omitempty"` // without secrets; long values are cut
-	// Rights has the smallest rights that suffice for an ApproveRight, in the grammar of grants. PATH stands for a folder
+	// Rights has the smallest rights that suffice for kind ForRight, in the grammar of grants. PATH stands for a folder
 	// that the person chooses.
-	Rights []Denial `json:"rights,omitempty"`
+	Rights []grant.Denial `json:"rights,omitempty"`
 	// Reason is why a person is asked: the rule that requires it, or what a change would do. It may have several lines.
-	Reason  string        `json:"reason,omitempty"`
-	Digest  string        `json:"digest,omitempty"` // digest of the plugin
-	Asked   time.Time     `json:"asked"`
-	Expires time.Time     `json:"expires"`
-	State   ApprovalState `json:"state"`
+	Reason  string    `json:"reason,omitempty"`
+	Digest  string    `json:"digest,omitempty"` // digest of the plugin
+	Asked   time.Time `json:"asked"`
+	Expires time.Time `json:"expires"`
+	State   State     `json:"state"`
 
 	// Answered is the answer; absent while the approval is open.
 	Answered *Reply `json:"answered,omitempty"`
@@ -59,44 +61,44 @@ func (a *Approval) ShortParams(limit int) json.RawMessage {
 // minShort is the size in bytes below which no value is cut.
 const minShort = 16
 
-// ApprovalKind is what an [Approval] is about.
-type ApprovalKind string
+// Kind is what an [Approval] is about.
+type Kind string
 
 // The kinds of approvals.
 const (
-	ApproveCall   ApprovalKind = "call"   // the policy requires that a person confirms the call
-	ApproveRight  ApprovalKind = "right"  // the call requires rights that are not granted
-	ApproveChange ApprovalKind = "change" // a change of the operator's files, or of what is installed
+	ForCall   Kind = "call"   // the policy requires that a person confirms the call
+	ForRight  Kind = "right"  // the call requires rights that are not granted
+	ForChange Kind = "change" // a change of the operator's files, or of what is installed
 )
 
-// ApprovalState is what has become of an [Approval].
-type ApprovalState string
+// State is what has become of an [Approval].
+type State string
 
 // The states of approvals.
 const (
-	ApprovalOpen    ApprovalState = "open"
-	ApprovalAllowed ApprovalState = "allowed"
-	ApprovalDenied  ApprovalState = "denied"
-	ApprovalExpired ApprovalState = "expired" // nobody answered, or the session has ended
+	Open    State = "open"
+	Allowed State = "allowed"
+	Denied  State = "denied"
+	Expired State = "expired" // nobody answered, or the session has ended
 )
 
-// ApprovalAnswer is how a person answers an [Approval].
-type ApprovalAnswer string
+// Answer is how a person answers an [Approval].
+type Answer string
 
 // The answers.
 const (
-	AnswerDeny    ApprovalAnswer = "deny"
-	AnswerOnce    ApprovalAnswer = "once"    // this call, one time
-	AnswerSession ApprovalAnswer = "session" // calls of the tool by the same caller, until its session ends
-	AnswerAlways  ApprovalAnswer = "always"  // the answer was written to grants.toml
+	Deny    Answer = "deny"
+	Once    Answer = "once"    // this call, one time
+	Session Answer = "session" // calls of the tool by the same caller, until its session ends
+	Always  Answer = "always"  // the answer was written to grants.toml
 )
 
 // Reply is the answer to an [Approval]. Without Answer nobody has answered yet.
 type Reply struct {
-	Answer ApprovalAnswer `json:"answer"`
-	By     string         `json:"by"`             // ByTerminal, ByMCP or ByPolicy
-	Word   string         `json:"word,omitempty"` // a remark for the caller, with a denial
-	Time   time.Time      `json:"time"`
+	Answer Answer    `json:"answer"`
+	By     string    `json:"by"`             // ByTerminal, ByMCP or ByPolicy
+	Word   string    `json:"word,omitempty"` // a remark for the caller, with a denial
+	Time   time.Time `json:"time"`
 	// Rights replaces the rights of the approval, with the folders that the person chose. Nil means the rights as asked,
 	// which is not possible if they contain PATH.
 	Rights []string `json:"rights,omitempty"`
@@ -105,10 +107,10 @@ type Reply struct {
 }
 
 // Allows reports whether the reply lets the call run.
-func (r Reply) Allows() bool { return r.Answer != "" && r.Answer != AnswerDeny }
+func (r Reply) Allows() bool { return r.Answer != "" && r.Answer != Deny }
 
-// NewApprovalID returns a random id for an approval.
-func NewApprovalID() string {
+// NewID returns a random id for an approval.
+func NewID() string {
 	var b [6]byte
 	_, _ = rand.Read(b[:])
 	return "a" + hex.EncodeToString(b[:])
@@ -123,8 +125,8 @@ type Approver interface {
 	Approve(ctx context.Context, a *Approval) (Reply, error)
 }
 
-// ApprovalKeeper is what an [Approver] also implements if it stores approvals of rights that a call can begin without.
-type ApprovalKeeper interface {
+// Keeper is what an [Approver] also implements if it stores approvals of rights that a call can begin without.
+type Keeper interface {
 	// Open opens an approval that no call waits for.
 	Open(a *Approval) error
 	// Known returns the answer to an approval of rights for the same call, if there is one, and sets its rights in a.
@@ -137,7 +139,7 @@ type ApproverFunc func(ctx context.Context, a *Approval) (Reply, error)
 // Approve calls f.
 func (f ApproverFunc) Approve(ctx context.Context, a *Approval) (Reply, error) { return f(ctx, a) }
 
-// Who decided about a call, as in Event.By.
+// Who decided about a call, as in host.Event.By.
 const (
 	ByTerminal = "terminal" // a person at the controlling terminal
 	ByMCP      = "mcp"      // a person at an MCP client

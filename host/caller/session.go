@@ -1,10 +1,12 @@
-package host
+package caller
 
 import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"github.com/parley-tools/parley/host/grant"
 )
 
 // Session identifies a session: what a caller has been shown, its results, and what it has opened in browsers. Sessions
@@ -30,8 +32,8 @@ type Session struct {
 
 // SessionPlugin says what a plugin's own session may do, whichever plugin is called in it.
 type SessionPlugin struct {
-	Digest string // as in [Info]
-	Grant  Grant
+	Digest string // as in host.Info
+	Grant  grant.Grant
 }
 
 // Key identifies the session among all sessions, as "user/NAME" or "OWNER/NAME".

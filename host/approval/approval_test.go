@@ -1,4 +1,4 @@
-package host
+package approval
 
 import (
 	"encoding/json"
