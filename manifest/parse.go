@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -130,12 +131,9 @@ func checkVersion(doc any, hostVersion string) error {
 		return refuse("/min_host", "needs host >= %s, and this is %s", v, hostVersion)
 	}
 	if v, ok := root["manifest"].(json.Number); ok && v.String() != strconv.Itoa(Version) {
-		needs, ok := root["min_host"].(string)
-		if !ok {
-			needs = "one that reads manifest version " + v.String()
-		}
+		needs, _ := root["min_host"].(string)
 		return refuse("/manifest", "needs host >= %s: this host, %s, reads manifest version %d and was given %s",
-			needs, hostVersion, Version, v)
+			cmp.Or(needs, "one that reads manifest version "+v.String()), hostVersion, Version, v)
 	}
 	return nil
 }
