@@ -245,9 +245,9 @@ var layers = map[string][]string{
 		"manifest", "plugins",
 	},
 	"cmd/parley/internal/command": {
-		".", "cdp", "host", "host/admit", "host/advice", "host/call", "host/learn", "host/mcp", "host/policy",
-		"host/protect", "host/record", "host/session", "internal/lazy", "manifest", "manifest/document",
-		"manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
+		".", "cdp", "host", "host/admit", "host/advice", "host/call", "host/learn", "host/mcp",
+		"host/mcp/envelope", "host/policy", "host/protect", "host/record", "host/session", "internal/lazy", "manifest",
+		"manifest/document", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"cmd/parley/internal/documents": {"cmd/parley/internal/command", "host", "internal/lazy"},
 	"cmd/parley/internal/tools": {
@@ -369,8 +369,8 @@ var testsMayImport = map[string][]string{
 		"manifest/jsontext",
 	},
 	"cmd": {
-		".", "cdp", "host/docs", "host/egress", "host/learn", "host/mcp", "host/policy", "host/providertest",
-		"host/record", "host/search", "host/session", "host/signature", "host/wasm", "host/wasm/store",
+		".", "cdp", "host/docs", "host/egress", "host/learn", "host/mcp", "host/mcp/envelope", "host/policy",
+		"host/providertest", "host/record", "host/search", "host/session", "host/signature", "host/wasm", "host/wasm/store",
 		"internal/foreign", "internal/sample", "internal/schemafacts", "internal/testhome", "manifest/generate",
 		"manifest/lint", "manifest/peers",
 	},

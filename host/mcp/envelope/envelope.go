@@ -42,9 +42,9 @@ type Reader struct {
 
 // Qualified returns the name that the catalog has for a tool, also if it is given with a client's prefix.
 func (r *Reader) Qualified(name string) string {
-	listed := r.listed(name)
-	if rest, ok := withoutPrefix(name); ok && !r.exists(name) && r.exists(r.listed(rest)) {
-		listed = r.listed(rest)
+	listed := CatalogName(r.Host.Catalog(), name)
+	if rest, ok := withoutPrefix(name); ok && !r.exists(name) && r.exists(CatalogName(r.Host.Catalog(), rest)) {
+		listed = CatalogName(r.Host.Catalog(), rest)
 	}
 	return listed
 }
@@ -548,13 +548,13 @@ func ListedName(qualified string) string {
 	return name[:maxName-9] + "_" + hex.EncodeToString(sum[:4])
 }
 
-// listed returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots, so
-// only names that [ListedName] had to cut need a search.
-func (r *Reader) listed(name string) string {
+// CatalogName returns the name that the catalog has for a tool of tools/list. The catalog itself accepts "__" for dots,
+// so only names that [ListedName] had to cut need a search.
+func CatalogName(catalog *host.Catalog, name string) string {
 	if len(name) != maxName {
 		return name
 	}
-	for _, p := range r.Host.Catalog().Providers() {
+	for _, p := range catalog.Providers() {
 		if !strings.HasPrefix(strings.ToLower(name), strings.ToLower(p.Info().Name)+"__") {
 			continue
 		}

@@ -177,14 +177,11 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 // isWhole reports whether a line may lack nothing but the right name of an option: the option has its value, and the
 // command has words.
 func isWhole(line []string, cmd *cobra.Command, given, meant string) bool {
-	words := slices.DeleteFunc(slices.Clone(line), func(arg string) bool { return strings.HasPrefix(arg, "-") })
-	if len(words) < len(strings.Fields(cmd.CommandPath())) {
-		return false
-	}
-	at := slices.Index(line, given)
-	option := cmd.Flag(strings.TrimPrefix(meant, "--"))
-	return at < 0 || option == nil || option.NoOptDefVal != "" ||
-		at+1 < len(line) && !strings.HasPrefix(line[at+1], "-")
+	isOption := func(arg string) bool { return strings.HasPrefix(arg, "-") }
+	words := slices.DeleteFunc(slices.Clone(line), isOption)
+	at, option := slices.Index(line, given), cmd.Flag(strings.TrimPrefix(meant, "--"))
+	hasValue := at < 0 || option == nil || option.NoOptDefVal != "" || at+1 < len(line) && !isOption(line[at+1])
+	return hasValue && len(words) >= len(strings.Fields(cmd.CommandPath()))
 }
 
 // asCommand returns the command for a line with --search or --list and an option that only the command search or list

@@ -12,6 +12,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/internal/sample"
 	"github.com/parley-tools/parley/internal/testhome"
@@ -19,6 +20,27 @@ import (
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/peers"
 )
+
+// TestListedNames finds each tool on the command line by the name that MCP lists for it.
+func TestListedNames(t *testing.T) {
+	h, cut := shippedHost(t), 0
+	for _, provider := range h.Catalog().Providers() {
+		names, _ := provider.Names()
+		for _, name := range names {
+			qualified := provider.Info().Name + "." + name
+			listed := envelope.ListedName(qualified)
+			if at, _, err := command.Find(h.Catalog(), []string{listed}, false); err != nil || at.Name() != qualified {
+				t.Errorf("%s finds %s, want %s: %v", listed, at.Name(), qualified, err)
+			}
+			if listed != strings.ReplaceAll(qualified, ".", "__") {
+				cut++
+			}
+		}
+	}
+	if cut == 0 {
+		t.Error("no name was cut")
+	}
+}
 
 // TestNamesInOtherForms checks that the name of a tool in another form means that tool or, where a manifest says
 // otherwise or several tools have such a name, none.

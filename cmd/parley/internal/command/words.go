@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
@@ -284,13 +285,14 @@ func FirstSet(flags *pflag.FlagSet, names ...string) string {
 }
 
 // Find returns the address that the first one or two words name, and the words after them. It can be a plugin, a
-// group, a tool, an event or a type. "text hash", "text.hash" and "text__hash" are the same. With anyway, a name that
-// its plugin does not know may stand for a tool that the plugin passes on; see job.Options.
+// group, a tool, an event or a type. "text hash", "text.hash" and "text__hash" are the same, and so is a name of MCP's
+// list that was cut. With anyway, a name that its plugin does not know may stand for a tool that the plugin passes on;
+// see job.Options.
 //
 // The error is not_found. If the plugin exists, the address has it, and the first of the returned words is the
 // unknown name.
 func Find(catalog *host.Catalog, words []string, anyway bool) (host.Address, []string, error) {
-	plugin, local, rest := words[0], "", words[1:]
+	plugin, local, rest := envelope.CatalogName(catalog, words[0]), "", words[1:]
 	if _, ok := catalog.Provider(plugin); !ok {
 		first, inner, _ := strings.Cut(strings.ReplaceAll(plugin, "__", "."), ".")
 		if _, ok := catalog.Provider(first); !ok {
