@@ -601,7 +601,7 @@ func writeErrorText(a *App, e *host.Error, next []string) {
 		a.DocsText(w, a.WithCommands(e.Docs.ToolDocs))
 	}
 	WriteLabelled(w, "Did you mean:", Map(e.DidYouMean, func(n spelling.Near) string {
-		return fmt.Sprintf(" %s (edit distance: %d)", n.Name, n.Distance)
+		return " " + n.Name + When(n.Distance > 0, fmt.Sprintf(" (edit distance: %d)", n.Distance))
 	}))
 	WriteLabelled(w, "Tip:", Map(next[:min(2, len(next))], manifest.CleanLine)) // --json has all
 }
