@@ -89,7 +89,7 @@ func TestRequiredFirst(t *testing.T) {
 		t.Error(names)
 	}
 	text := two.MoreText()
-	if !strings.HasPrefix(text, "also: o8, o9, ") || !strings.HasSuffix(text, "(… 20 more details: tier 3)") {
+	if !strings.HasPrefix(text, "also: o8, o9, ") || !strings.HasSuffix(text, "(… 20 details: tier 3)") {
 		t.Error(text)
 	}
 	if text := two.Text(); !strings.Contains(text, `"a long value 11"|… 8 more`) || strings.Contains(text, "value 12") {

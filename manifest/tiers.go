@@ -368,7 +368,7 @@ func (d *ToolDocs) MoreText() string {
 }
 
 func (d *ToolDocs) more(n int) string {
-	return fmt.Sprintf("… %d more details: %s", n, cmp.Or(d.Deeper, "tier 3"))
+	return fmt.Sprintf("… %d details: %s", n, cmp.Or(d.Deeper, "tier 3"))
 }
 
 // Text renders the parameter on one line: name, type, default, description.

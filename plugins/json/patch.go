@@ -131,7 +131,7 @@ func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) 
 type PatchParams struct {
 	// JSON to change, e.g. {"a":1}.
 	Data json.RawMessage `json:"data" aliases:"document,doc,target"`
-	// Operations, done in order.
+	// Operations, in order.
 	Patch []Operation `json:"patch" maxItems:"10000" from:"json.diff/patch" aliases:"operations,ops"`
 }
 

@@ -298,8 +298,8 @@ func (s *search) rescore(c *scored) {
 	}
 	cover, asked, _ := s.spellings.fits(p, lastName(r.name), true)
 	grow("name covered", string(r.name), 0.45*cover*asked)
-	ofBrief, askedThere, _ := s.spellings.fits(p, r.brief, false)
-	grow("brief covered", string(r.brief), 0.6*math.Pow(ofBrief*askedThere, 3)) // little, unless it says just that
+	ofBrief, askedThere, _ := s.spellings.fits(p, r.brief, false) // little, unless several words say just that
+	grow("brief covered", string(r.brief), 0.6*math.Pow(ofBrief*askedThere, 3)*min(1, float64(len(s.words)-1)))
 	share := 0.8 * ph.fit * ph.fit
 	if c.sure = ph.fit > 0.99; c.sure {
 		share = 0.95 // the query is the phrase: words of a name that it also has count less

@@ -38,7 +38,7 @@ type callOptions struct {
 	Name string   `word:""`
 	Rest []string `word:""`
 	CallOptions
-	Describe bool `flag:"describe" usage:"document the tool"`
+	Describe bool `flag:"describe" usage:"its docs"`
 	Tier     int  `flag:"tier" default:"2" usage:"with --describe: how much, 1 to 3"`
 	command.Limited
 }
@@ -92,7 +92,7 @@ type CallOptions struct {
 	place
 	DryRun     bool   `flag:"dry-run" usage:"validate and check the policy, run nothing"`
 	JQ         string `flag:"jq" usage:"jq filter"`
-	Out        string `flag:"out" usage:"write to FILE, decoded"` // receives the whole result; "" means none
+	Out        string `flag:"out" usage:"to FILE, decoded"` // receives the whole result; "" means none
 	Drain      bool   `flag:"drain" usage:"with --out: read the stream that the result names"`
 	All        bool   `flag:"all" usage:"with cdp status and cdp close: all browsers"` // the parameter all=true
 	OnDialog   string `flag:"on-dialog" usage:"JavaScript dialogs: accept, accept=TEXT, dismiss or fail"`
@@ -257,7 +257,7 @@ type codeOptions struct {
 	MaxBytes int           `flag:"max-bytes" usage:"cut a larger result and warn"`
 	place
 	JQ  string `flag:"jq" usage:"jq filter"`
-	Out string `flag:"out" usage:"write to FILE, decoded"`
+	Out string `flag:"out" usage:"to FILE, decoded"`
 }
 
 // runCode runs a JavaScript program, by js.run, and prints what it returned.
@@ -364,7 +364,7 @@ type resultOptions struct {
 	// filters the result; "" leaves it as it is
 	JQ string `flag:"jq" usage:"jq filter"`
 	// a file that takes the result, decoded if it is binary; "" means none
-	Out string `flag:"out" usage:"write to FILE, decoded"`
+	Out string `flag:"out" usage:"to FILE, decoded"`
 }
 
 // filterKept filters a stored result, within the time limit of a call.

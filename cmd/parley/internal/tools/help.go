@@ -34,7 +34,7 @@ var essential = []string{"list", "describe", "params", "param", "jq", "out"}
 var listsMore = []string{"parley", "batch", "list", "plan", "result", "search"}
 
 // agentHint is a part of the description that only the help has.
-const agentHint = " PARLEY_AGENT=1 cuts answers at 32 KiB and writes binary data to files."
+const agentHint = " PARLEY_AGENT=1: 32 KiB answers, binary in files."
 
 type helpOptions struct {
 	Cmd   *cobra.Command

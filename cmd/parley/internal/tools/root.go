@@ -34,7 +34,7 @@ type RootOptions struct {
 	Line []string `word:""` // the words after parley
 
 	List     bool `flag:"list" usage:"list tools"`
-	Describe bool `flag:"describe" usage:"document the tool"`
+	Describe bool `flag:"describe" usage:"its docs"`
 	Tier     int  `flag:"tier" default:"2" usage:"detail, 1 to 3"`
 	command.Limited
 	Search  string   `flag:"search" usage:"search the tools of a plugin"`
