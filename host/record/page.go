@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -171,7 +172,7 @@ func (s *scan[R]) read(line Line) (record R, keys Keys, ok bool) {
 		n.Until = keys.Time
 	}
 	ok = s.filter.Matches(keys)
-	if ok && (bytes.Contains(line.Text, []byte("[secret ")) || bytes.Contains(line.Text, []byte(`_more":`))) {
+	if ok && (bytes.Contains(line.Text, []byte(redact.Prefix)) || bytes.Contains(line.Text, []byte(`_more":`))) {
 		n.Partial++
 	}
 	return record, keys, ok

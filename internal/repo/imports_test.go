@@ -59,7 +59,7 @@ var layers = map[string][]string{
 	},
 	// below host, because every package that reads a file of the host does it by this loader
 	"host/protect": {},
-	// the words of host, which every room that may import host may import
+	// shared types, which every room that may import host may import
 	"host/grant":    {"manifest"},
 	"host/caller":   {"host/grant"},
 	"host/step":     {"manifest", "manifest/jsontext"},
@@ -170,8 +170,8 @@ var layers = map[string][]string{
 		"manifest/jsontext", "manifest/lint", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {
-		"host", "host/protect", "internal/durable", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext",
-		"manifest/schema",
+		"host", "host/protect", "host/redact", "internal/durable", "internal/lazy", "internal/lists", "manifest",
+		"manifest/jsontext", "manifest/schema",
 	},
 	"host/oci": {
 		"host", "host/protect", "internal/durable", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema",

@@ -286,9 +286,9 @@ func (s *search) rescore(c *scored) {
 		if worth > bestWorth {
 			bestWord, bestWorth = w, worth
 		}
-		v := s.variants[x.variant]
-		c.explain(s, Part{Word: s.words[w].text, Match: v.text, How: matchKinds[v.how], Field: firstField(x.mask),
-			Score: round(worth)})
+		if s.q.Explain {
+			c.parts = append(c.parts, s.partOf(w, x, worth))
+		}
 	}
 	grow := func(how, match string, share float64) {
 		if add := (1 - score) * share; add > 0 {
@@ -298,8 +298,7 @@ func (s *search) rescore(c *scored) {
 	}
 	cover, asked, _ := s.spellings.fits(p, lastName(r.name), true)
 	grow("name covered", string(r.name), 0.45*cover*asked)
-	ofBrief, askedThere, _ := s.spellings.fits(p, r.brief, false) // little, unless several words say just that
-	grow("brief covered", string(r.brief), 0.6*math.Pow(ofBrief*askedThere, 3)*min(1, float64(len(s.words)-1)))
+	grow("brief covered", string(r.brief), 0.6*s.coversBrief(p, r))
 	share := 0.8 * ph.fit * ph.fit
 	if c.sure = ph.fit > 0.99; c.sure {
 		share = 0.95 // the query is the phrase: words of a name that it also has count less
@@ -387,6 +386,23 @@ func (c *scored) explain(s *search, p Part) {
 	if s.q.Explain {
 		c.parts = append(c.parts, p)
 	}
+}
+
+// partOf returns what a word of the query contributes to a score.
+func (s *search) partOf(word int, x cell, worth float64) Part {
+	v := s.variants[x.variant]
+	return Part{Word: s.words[word].text, Match: v.text, How: matchKinds[v.how], Field: firstField(x.mask),
+		Score: round(worth)}
+}
+
+// coversBrief returns how far the query says just the brief of a tool, from 0 to 1. It is small unless they are nearly
+// equal, and 0 for a single word, which is a subject and does not say what to do with it.
+func (s *search) coversBrief(p *part, r stored) float64 {
+	if len(s.words) < 2 {
+		return 0
+	}
+	ofBrief, asked, _ := s.spellings.fits(p, r.brief, false)
+	return math.Pow(ofBrief*asked, 3)
 }
 
 // round keeps four digits: further digits differ between machines and must not affect the order.

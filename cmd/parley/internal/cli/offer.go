@@ -79,7 +79,7 @@ trace list: history traces
 version: about`
 
 // leadsTo returns the commands to suggest for an unknown word: subcommands with that name or, if there are none, the
-// commands that people know by that word. If there are none either, one letter of the word may be wrong.
+// commands that people know by that word. If there are none either, it corrects a typo in the word.
 func leadsTo(word string) []string {
 	subcommands, others := map[string][]string{}, map[string][]string{} // lines by word
 	var visit func(before string, all []command.Maker)
