@@ -158,35 +158,11 @@ func adviseNavigation(e *host.Error, reason string, r *host.Request) {
 		e.Steps = []step.Step{toolStep("targets", nil).At(browserOf(r))}
 		return
 	}
-	for _, f := range navigationFaults {
-		if strings.Contains(reason, f.reason) {
-			e.Message += "; " + f.advice
-			if f.describe != "" {
-				e.Steps = []step.Step{step.Describe(Name+"."+f.describe, 0)}
-			}
-			return
-		}
+	advice := api.AdviseLoading(reason)
+	e.Message += "; " + advice.Text
+	if advice.Tool != "" {
+		e.Steps = []step.Step{step.Describe(Name+"."+advice.Tool, 0)}
 	}
-	e.Message += "; check the URL and that the server runs"
-}
-
-// navigationFaults say what to do about Chrome's reasons, the first that matches.
-var navigationFaults = []struct{ reason, advice, describe string }{
-	{"ERR_UNSAFE_PORT", "Chrome blocks this port for every server; serve the page on another port, such as 8080", ""},
-	{"ERR_INVALID_AUTH_CREDENTIALS", "the server requires a login (HTTP 401): send an Authorization header, or answer " +
-		"Fetch.authRequired", "Network.setExtraHTTPHeaders"},
-	{"ERR_HTTP_RESPONSE_CODE_FAILURE", "the server runs and responded with an error status and no page; with a status " +
-		"of 401 it requires a login: send an Authorization header", "Network.setExtraHTTPHeaders"},
-	{"ERR_NAME_NOT_RESOLVED", "no server has this name; check the spelling of the host", ""},
-	{"ERR_CONNECTION_REFUSED", "nothing listens there; check the port and that the server runs", ""},
-	{"ERR_CERT_", "the server's certificate is not valid for this URL", ""},
-	{"ERR_SSL_PROTOCOL_ERROR", "the server does not speak TLS on this port; the URL may have to begin with http://", ""},
-	{"ERR_EMPTY_RESPONSE", "the server closed the connection without a response; it may expect https://", ""},
-	{"ERR_TOO_MANY_REDIRECTS", "the server redirects in a circle, often because of a cookie", ""},
-	{"ERR_FILE_NOT_FOUND", "there is no such file; check the path", ""},
-	{"ERR_UNKNOWN_URL_SCHEME", "Chrome does not load URLs of this scheme", ""},
-	{"ERR_INTERNET_DISCONNECTED", "the page is offline, by emulation or because this machine is",
-		"Network.emulateNetworkConditions"},
 }
 
 // asynchronous matches expressions whose value is a promise.

@@ -39,6 +39,42 @@ const NoLogin = "net::ERR_INVALID_AUTH_CREDENTIALS"
 // NoPage is the browser's reason for an error status with an empty body.
 const NoPage = "net::ERR_HTTP_RESPONSE_CODE_FAILURE"
 
+// LoadingAdvice says what to do about a page that could not be loaded.
+type LoadingAdvice struct {
+	reason string // a part of Chrome's reason
+	Text   string
+	Tool   string // the command of the protocol that helps, if one does
+}
+
+// AdviseLoading returns the advice for Chrome's reason.
+func AdviseLoading(reason string) LoadingAdvice {
+	for _, advice := range loadingAdvice {
+		if strings.Contains(reason, advice.reason) {
+			return advice
+		}
+	}
+	return LoadingAdvice{Text: "check the URL and that the server runs"}
+}
+
+// loadingAdvice has the advice by reason. The first that matches counts.
+var loadingAdvice = []LoadingAdvice{
+	{"ERR_UNSAFE_PORT", "Chrome blocks this port for every server; serve the page on another port, such as 8080", ""},
+	{NoLogin, "the server requires a login (HTTP 401): send an Authorization header, or answer Fetch.authRequired",
+		"Network.setExtraHTTPHeaders"},
+	{NoPage, "the server runs and responded with an error status and no page; with a status of 401 it requires a login: " +
+		"send an Authorization header", "Network.setExtraHTTPHeaders"},
+	{"ERR_NAME_NOT_RESOLVED", "no server has this name; check the spelling of the host", ""},
+	{"ERR_CONNECTION_REFUSED", "nothing listens there; check the port and that the server runs", ""},
+	{"ERR_CERT_", "the server's certificate is not valid for this URL", ""},
+	{"ERR_SSL_PROTOCOL_ERROR", "the server does not speak TLS on this port; the URL may have to begin with http://", ""},
+	{"ERR_EMPTY_RESPONSE", "the server closed the connection without a response; it may expect https://", ""},
+	{"ERR_TOO_MANY_REDIRECTS", "the server redirects in a circle, often because of a cookie", ""},
+	{"ERR_FILE_NOT_FOUND", "there is no such file; check the path", ""},
+	{"ERR_UNKNOWN_URL_SCHEME", "Chrome does not load URLs of this scheme", ""},
+	{"ERR_INTERNET_DISCONNECTED", "the page is offline, by emulation or because this machine is",
+		"Network.emulateNetworkConditions"},
+}
+
 // Error is the type of every failure of this package.
 type Error struct {
 	Code    string       `json:"code"`

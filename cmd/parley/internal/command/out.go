@@ -27,12 +27,14 @@ type replacement struct {
 	temp string // the name until done; "" if path is not a regular file
 }
 
+var errIsFolder = errors.New("it is a folder")
+
 func replace(path string, mode fs.FileMode) (*replacement, error) {
 	r := &replacement{path: path, mode: mode}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, errors.New("it is a directory")
+		return nil, errIsFolder
 	case err == nil && !info.Mode().IsRegular():
 		r.File, err = os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	default:
@@ -100,6 +102,18 @@ type OutFile struct {
 
 const invalidBase64 = "the tool declares base64 but returned invalid base64: %v"
 
+// Check reports, before anything runs, that no file can have this path.
+func (o *OutFile) Check() error {
+	if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
+		return o.failed(errIsFolder).WithNext("--out with the name of a file")
+	}
+	folder := filepath.Dir(o.Path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return o.failed(errors.New("its folder does not exist")).WithNext("mkdir -p " + ShellQuote(folder))
+	}
+	return nil
+}
+
 // Write writes a piece of the result.
 func (o *OutFile) Write(piece []byte) (int, error) {
 	if o.file == nil {
@@ -125,21 +139,22 @@ func (o *OutFile) begin(piece []byte) (err error) {
 			o.media, o.decode = media, &decoder{skip: at}
 		}
 	}
-	o.file, err = replace(o.Path, 0o644)
-	return o.failed(err)
+	if o.file, err = replace(o.Path, 0o644); err != nil {
+		return o.failed(err)
+	}
+	return nil
 }
 
 func (o *OutFile) put(content []byte) error {
 	o.head = append(o.head, content[:min(len(content), HeadSize-len(o.head))]...)
 	o.bytes += int64(len(content))
-	_, err := o.file.Write(content)
-	return o.failed(err)
+	if _, err := o.file.Write(content); err != nil {
+		return o.failed(err)
+	}
+	return nil
 }
 
-func (o *OutFile) failed(err error) error {
-	if err == nil {
-		return nil
-	}
+func (o *OutFile) failed(err error) *host.Error {
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 

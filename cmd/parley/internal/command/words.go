@@ -79,8 +79,15 @@ func UnknownCommand(app *App, cmd *cobra.Command, word string) error {
 	for _, line := range app.LeadsTo(word) { // subcommands that people know by the word
 		isNear := slices.ContainsFunc(e.DidYouMean, func(n spelling.Near) bool { return n.Name == line })
 		if strings.HasPrefix(line, group) && !isNear {
-			e.DidYouMean, e = []spelling.Near{{Name: line}}, e.WithNext("parley help "+line)
+			e.DidYouMean = []spelling.Near{{Name: line}}
 		}
+	}
+	if len(e.DidYouMean) > 0 {
+		meant, _, _ := cmd.Find(strings.Fields(e.DidYouMean[0].Name)[1:])
+		if _, words, _ := strings.Cut(meant.Use, " "); words == "" || app.Args[len(app.Args)-1] != word {
+			e = e.WithNext(Instead(app.Args, word, meant.Name()))
+		}
+		e = e.WithNext(helpLine(meant))
 	}
 	return e.WithNext(helpLine(cmd))
 }

@@ -204,11 +204,14 @@ func callInto(ctx context.Context, h *call.Host, call host.Call) (*host.Answer, 
 		return h.Call(ctx, call)
 	}
 	call.Options.MaxBytes, call.KeepBinary = 0, false
+	file := &command.OutFile{Path: call.Given.File, Raw: call.Sink.Drain, Filtered: call.Options.JQ != ""}
+	if err := file.Check(); err != nil {
+		return nil, err
+	}
 	if call.Options.DryRun {
 		call.Sink.Drain = false
 		return h.Call(ctx, call)
 	}
-	file := &command.OutFile{Path: call.Given.File, Raw: call.Sink.Drain, Filtered: call.Options.JQ != ""}
 	defer file.Discard()
 	if call.At.Tool != nil {
 		file.Returns = call.At.Tool.Returns

@@ -379,26 +379,22 @@ func declaredError(err *api.Error) *api.Error {
 	has := func(reasons ...string) bool {
 		return slices.ContainsFunc(reasons, func(reason string) bool { return strings.Contains(err.Message, reason) })
 	}
+	name, advice := "failed", api.AdviseLoading(err.Message).Text
 	switch {
 	case has("ERR_CONNECTION_REFUSED"):
-		return page.Exit("refused", err.Message+"; nothing listens there: check the port and that the server runs", nil)
+		name = "refused"
 	case has("ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL", "ERR_TLS"):
-		return page.Exit("tls",
-			err.Message+"; the certificate is not valid for this address, or the server does not speak TLS", nil)
+		name = "tls"
 	case has(api.NoLogin):
-		return page.Exit("login_required",
-			err.Message+"; the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
-	case has(api.NoPage):
-		return page.Exit("failed", err.Message+"; the server responded with an error and no page: check the address", nil)
+		name, advice = "login_required", "the server requires a login (HTTP 401): page.emulate sends an Authorization header"
+	case has("ERR_INTERNET_DISCONNECTED"):
+		advice += ": page.emulate with network online ends the emulation"
 	case has("ERR_ABORTED") && has("cannot open javascript:"):
-		return page.Exit("failed", err.Message+"; it shows no page: page.evaluate runs JavaScript", nil)
+		advice = "it shows no page: page.evaluate runs JavaScript"
 	case has("ERR_ABORTED"):
-		return page.Exit("failed", err.Message+"; a download or an empty response shows no page: page.downloads lists files",
-			nil)
-	case has("ERR_NAME_NOT_RESOLVED"):
-		return page.Exit("failed", err.Message+"; no server has this name: check the spelling of the host", nil)
+		advice = "a download or an empty response shows no page: page.downloads lists files"
 	}
-	return page.Exit("failed", err.Message+"; check the address and that the server runs", nil)
+	return page.Exit(name, err.Message+"; "+advice, nil)
 }
 
 type moveParams struct {
