@@ -251,24 +251,25 @@ func (t table) integer(key string, limit int) int {
 
 // oneOf reads one of a few words; "" if the key is absent.
 func (t table) oneOf(key string, words ...string) string {
-	s, ok := t.text(key)
+	last := len(words) - 1
+	expected := fmt.Sprintf(`"%s" or "%s"`, strings.Join(words[:last], `", "`), words[last])
+	s, ok := value[string](t, key, expected)
 	if ok && !slices.Contains(words, s) {
-		last := len(words) - 1
-		t.addProblem(key, "%s must be \"%s\" or \"%s\", not %s",
-			key, strings.Join(words[:last], `", "`), words[last], quote(s))
+		t.addProblem(key, "%s must be %s, not %s", key, expected, quote(s))
 	}
 	return s
 }
 
 // duration reads a time such as "30s", of 1ms to a day; 0 if the key is absent.
 func (t table) duration(key string) time.Duration {
-	s, ok := t.text(key)
+	const expected = `a time between 1ms and 24h such as "30s"`
+	s, ok := value[string](t, key, expected)
 	if !ok {
 		return 0
 	}
 	dur, err := time.ParseDuration(s)
 	if err != nil || dur < time.Millisecond || dur > 24*time.Hour {
-		t.addProblem(key, "%s must be a time between 1ms and 24h such as \"30s\", not %s", key, quote(s))
+		t.addProblem(key, "%s must be %s, not %s", key, expected, quote(s))
 		return 0
 	}
 	return dur
