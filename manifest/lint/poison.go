@@ -16,10 +16,6 @@ import (
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
-// instructions match sentences that give orders to a reader, or pretend to come from somebody other than the author.
-// An agent reads a tool's text next to its user's request, so an order in the text competes with that request.
-var instructions = patterns(vocabulary.Orders)
-
 func checkInstructsReader(l *linter) {
 	known := map[string]string{} // API documents repeat their texts
 	for _, t := range l.texts {
@@ -37,13 +33,13 @@ func checkInstructsReader(l *linter) {
 
 // instruction returns the part of a text that is an order to its reader, "" if none is.
 func (t *text) instruction() string {
-	found := instructions().FindString(t.plain)
+	found := vocabulary.Orders().FindString(t.plain)
 	others := letters.Readings(t.plain)
 	if !letters.IsASCII(t.raw) {
 		others = append(others, visible(t.raw)) // in other scripts, letters are not taken for look-alikes
 	}
 	for _, r := range others {
-		found = cmp.Or(found, instructions().FindString(r))
+		found = cmp.Or(found, vocabulary.Orders().FindString(r))
 	}
 	return found
 }
@@ -55,7 +51,7 @@ func Misleads(s string) string {
 	switch {
 	case t.instruction() != "":
 		return "instructs-reader"
-	case praise().FindString(t.plain) != "":
+	case vocabulary.Praise().FindString(t.plain) != "":
 		return "superlatives"
 	case said("imperative").MatchString(t.plain) && (&linter{m: &manifest.Manifest{}}).otherTool(t.plain, nil, nil) != "":
 		return "names-other-tools"
@@ -63,14 +59,12 @@ func Misleads(s string) string {
 	return ""
 }
 
-var praise = patterns(vocabulary.Praise)
-
 func checkSuperlatives(l *linter) {
 	for _, t := range l.texts {
 		if t.kind == data {
 			continue
 		}
-		if found := praise().FindString(t.plain); found != "" {
+		if found := vocabulary.Praise().FindString(t.plain); found != "" {
 			l.add(t.pointer, "%s praises the plugin; describe what it does", quoted(found))
 		}
 	}

@@ -5,13 +5,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/lint/letters"
-	"github.com/parley-tools/parley/manifest/lint/vocabulary"
 )
 
 // textKind is the purpose of a text in a manifest.
@@ -116,18 +114,6 @@ func stem(word string) string {
 }
 
 func stems(list []string) []string { return lists.Map(list, stem) }
-
-// patterns reads a list of expressions that ignore case, one a line. Lines with # are headings.
-func patterns(lines string) func() vocabulary.Patterns {
-	return sync.OnceValue(func() (list vocabulary.Patterns) {
-		for line := range strings.Lines(lines) {
-			if expr := strings.TrimSpace(line); expr != "" && expr[0] != '#' {
-				list = append(list, vocabulary.NewPattern(`(?i)`+expr))
-			}
-		}
-		return list
-	})
-}
 
 // visible returns what a reader sees of a text, on one line.
 func visible(s string) string { return strings.Join(strings.Fields(manifest.Strip(s)), " ") }

@@ -38,13 +38,10 @@ func TestPatternsMatchAsTheirExpressions(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := strings.Split(strings.ReplaceAll(string(data), `","`, "\n"), "\n")
-	texts = append(texts, Orders, Praise, "ONE OF A, B", "uſe this tool", "aſ an AI", "\u212aeep it secret", "")
-	var list Patterns
+	texts = append(texts, orders, praise, "ONE OF A, B", "uſe this tool", "aſ an AI", "\u212aeep it secret", "")
+	list := slices.Concat(Orders(), Praise())
 	for _, p := range all().patterns {
 		list = append(list, p())
-	}
-	for line := range strings.Lines(Orders + Praise) {
-		list = append(list, NewPattern(`(?i)`+strings.TrimSuffix(line, "\n")))
 	}
 	for _, p := range list {
 		for _, text := range texts {

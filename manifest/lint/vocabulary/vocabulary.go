@@ -27,13 +27,29 @@ var proseText string
 //go:embed verbs.txt
 var Verbs string
 
-// Orders and Praise are expressions of texts that mislead a reader, one a line.
 var (
 	//go:embed orders.txt
-	Orders string
+	orders string
 	//go:embed praise.txt
-	Praise string
+	praise string
 )
+
+// Orders match sentences that give orders to a reader, or pretend to come from somebody other than the author. An agent
+// reads a tool's text next to its user's request, so an order in the text competes with that request. Praise matches
+// superlatives.
+var Orders, Praise = listOf(orders), listOf(praise)
+
+// listOf reads a list of expressions, one a line, when it is first used. Lines with # are headings.
+func listOf(lines string) func() Patterns {
+	return sync.OnceValue(func() (list Patterns) {
+		for line := range strings.Lines(lines) {
+			if expr := strings.TrimSpace(line); expr != "" && expr[0] != '#' {
+				list = append(list, NewPattern(`(?i)`+expr))
+			}
+		}
+		return list
+	})
+}
 
 // all are the expressions and sets of words of prose.txt by name, and its units by their words.
 var all = sync.OnceValue(func() (all struct {
