@@ -65,8 +65,8 @@ test-fast: ## run what needs neither Chrome nor a network nor minutes, for the i
 test-cli:
 	@$(GO) test $(TESTFLAGS) ./cmd/...
 
-test-browser: # each test at a time has a browser of its own
-	@$(GO) test $(TESTFLAGS) -parallel 1 $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
+test-browser: # each test at a time has a browser of its own, and mostly waits for its pages
+	@$(GO) test $(TESTFLAGS) -parallel 3 $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
 
 test-plain:
 	@$(GO) test $(TESTFLAGS) $$($(GO) list ./... | \

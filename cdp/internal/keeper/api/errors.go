@@ -67,6 +67,7 @@ var loadingAdvice = []LoadingAdvice{
 	{"ERR_CONNECTION_REFUSED", "nothing listens there; check the port and that the server runs", ""},
 	{"ERR_CERT_", "the server's certificate is not valid for this URL", ""},
 	{"ERR_SSL_PROTOCOL_ERROR", "the server does not speak TLS on this port; the URL may have to begin with http://", ""},
+	{"_SSL_", "Chrome and the server agree on no version of TLS, or the server expects a client certificate", ""},
 	{"ERR_EMPTY_RESPONSE", "the server closed the connection without a response; it may expect https://", ""},
 	{"ERR_TOO_MANY_REDIRECTS", "the server redirects in a circle, often because of a cookie", ""},
 	{"ERR_FILE_NOT_FOUND", "there is no such file; check the path", ""},

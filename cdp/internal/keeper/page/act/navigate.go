@@ -379,22 +379,24 @@ func declaredError(err *api.Error) *api.Error {
 	has := func(reasons ...string) bool {
 		return slices.ContainsFunc(reasons, func(reason string) bool { return strings.Contains(err.Message, reason) })
 	}
-	name, advice := "failed", api.AdviseLoading(err.Message).Text
+	advice := "; " + api.AdviseLoading(err.Message).Text
 	switch {
 	case has("ERR_CONNECTION_REFUSED"):
-		name = "refused"
+		return page.Exit("refused", err.Message+advice, nil)
 	case has("ERR_CERT_", "ERR_SSL_", "ERR_BAD_SSL", "ERR_TLS"):
-		name = "tls"
+		return page.Exit("tls", err.Message+advice, nil)
 	case has(api.NoLogin):
-		name, advice = "login_required", "the server requires a login (HTTP 401): page.emulate sends an Authorization header"
+		return page.Exit("login_required",
+			err.Message+"; the server requires a login (HTTP 401): page.emulate sends an Authorization header", nil)
 	case has("ERR_INTERNET_DISCONNECTED"):
-		advice += ": page.emulate with network online ends the emulation"
+		return page.Exit("failed", err.Message+advice+": page.emulate with network online ends the emulation", nil)
 	case has("ERR_ABORTED") && has("cannot open javascript:"):
-		advice = "it shows no page: page.evaluate runs JavaScript"
+		return page.Exit("failed", err.Message+"; it shows no page: page.evaluate runs JavaScript", nil)
 	case has("ERR_ABORTED"):
-		advice = "a download or an empty response shows no page: page.downloads lists files"
+		return page.Exit("failed", err.Message+"; a download or an empty response shows no page: page.downloads lists files",
+			nil)
 	}
-	return page.Exit(name, err.Message+"; "+advice, nil)
+	return page.Exit("failed", err.Message+advice, nil)
 }
 
 type moveParams struct {
