@@ -56,13 +56,15 @@ func (c *Certificate) read() (*tls.Certificate, error) {
 	}
 	cert, err := read(c.Cert)
 	key, keyErr := read(c.Key)
+	const pemFiles = "name a certificate and its unencrypted key, both in PEM"
 	if err = cmp.Or(err, keyErr); err != nil {
-		return nil, host.Errorf(host.ConfigError, "the certificate or its key: %s", manifest.CleanLine(err.Error()))
+		return nil, host.Errorf(host.ConfigError, "the certificate or its key: %s", manifest.CleanLine(err.Error())).
+			WithNext(pemFiles)
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, host.Errorf(host.ConfigError, "%s and %s: %s", c.Cert, c.Key, manifest.CleanLine(err.Error())).
-			WithNext("name a certificate and its unencrypted key, both in PEM")
+			WithNext(pemFiles)
 	}
 	return &pair, nil
 }
