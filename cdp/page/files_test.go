@@ -155,5 +155,4 @@ func TestHeadersOfOrigins(t *testing.T) {
 		t.Fatal(exit(err))
 	}
 	c.evaluate(t, "document.cookie = 'a=; max-age=0'")
-	c.closeOthers(t)
 }
