@@ -580,12 +580,15 @@ func TestResults(t *testing.T) {
 	})
 }
 
-// TestContentBlocks checks how each kind of content block arrives over each wire, with and without data.
+// TestContentBlocks checks how each kind of content block arrives over each wire, with and without data. Clients that
+// get structured content may show nothing else, so it comes with blocks only where the tool declares an object.
 func TestContentBlocks(t *testing.T) {
 	t.Parallel()
 	f,
 		err := newFake(`{"manifest": 1, "name": "blocks", "version": "1.0.0", "kind": "parley/1", "docs": {"brief": "Blocks"},
 		"tools": [{"name": "all", "docs": {"brief": "Return all"}, "effect": "read", "params": {"type": "object"}},
+		  {"name": "declared", "docs": {"brief": "Return all"}, "effect": "read", "params": {"type": "object"},
+		    "returns": {"type": "object"}},
 		  {"name": "one", "docs": {"brief": "Return one"}, "effect": "read", "params": {"type": "object"}}]}`)
 	if err != nil {
 		t.Fatal(err)
@@ -600,6 +603,7 @@ func TestContentBlocks(t *testing.T) {
 			{Type: job.ContentLink, URI: "https://example.com/", Text: "Example"},
 		}}, nil
 	}
+	f.handlers["declared"] = f.handlers["all"]
 	f.handlers["one"] = func(context.Context, *host.Request) (*job.Result, error) {
 		alone := []job.Content{{Type: job.ContentText, Text: "alone"}}
 		return &job.Result{Data: json.RawMessage("null"), Content: alone}, nil
@@ -621,19 +625,49 @@ func TestContentBlocks(t *testing.T) {
 			"stdio": fixture.stdio(t, client{revision: revision}),
 			"http":  client{revision: revision}.http(t, fixture.listen(t, mcp.HTTPConfig{})),
 		} {
-			r, _ := call(t, session, "blocks__all", `{}`)
-			for i, c := range r.Content {
-				if raw, err := json.Marshal(c); err != nil || i >= len(want) || string(raw) != want[i] {
-					t.Errorf("%s %s: block %d is %s, %v", wire, revision, i, raw, err)
+			for name, structured := range map[string]string{"blocks__all": "null", "blocks__declared": `{"n":6}`} {
+				r, _ := call(t, session, name, `{}`)
+				for i, c := range r.Content {
+					if raw, err := json.Marshal(c); err != nil || i >= len(want) || string(raw) != want[i] {
+						t.Errorf("%s %s: block %d of %s is %s, %v", wire, revision, i, name, raw, err)
+					}
 				}
-			}
-			if structured, _ := json.Marshal(r.StructuredContent); len(r.Content) != len(want) ||
-				string(structured) != `{"n":6}` {
-				t.Errorf("%s %s: %d blocks, structured %s", wire, revision, len(r.Content), structured)
+				if got, _ := json.Marshal(r.StructuredContent); len(r.Content) != len(want) || string(got) != structured {
+					t.Errorf("%s %s: %d blocks of %s, structured %s", wire, revision, len(r.Content), name, got)
+				}
 			}
 			if r, text := call(t, session, "blocks__one", `{}`); len(r.Content) != 1 || text != "alone" {
 				t.Errorf("%s %s: %d blocks without data, %q", wire, revision, len(r.Content), text)
 			}
+		}
+	}
+}
+
+// TestOutputSchema checks which kinds declare the schema of their results: clients refuse a result that does not match,
+// and nobody checked those of foreign tools.
+func TestOutputSchema(t *testing.T) {
+	t.Parallel()
+	const api = `"http": {"base": "https://api.example"}, "capabilities": {"http": [{"url": "https://api.example",
+		"methods": ["GET"], "why": "to call the API"}]},`
+	for kind, more := range map[string][2]string{"parley/1": {}, "extism": {},
+		"http": {api, `, "http": {"method": "GET", "path": "/a"}`}} {
+		f, err := newFake(`{"manifest": 1, "name": "shop", "version": "1.0.0", "kind": "` + kind + `",` + more[0] +
+			`"docs": {"brief": "Keep a shop"}, "tools": [{"name": "list", "docs": {"brief": "List all"}, "effect": "read",
+			"params": {"type": "object"}, "returns": {"type": "object"}` + more[1] + `}]}`)
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		s, err := newServer(mcp.Full, hostcall.Config{Policy: trustNetwork}, nil, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed, err := (&fixture{Server: s}).stdio(t, client{}).ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(listed.Tools, func(tool *sdk.Tool) bool { return tool.Name == "shop__list" })
+		if i < 0 || (listed.Tools[i].OutputSchema != nil) != (kind == "parley/1") {
+			t.Errorf("%s: tool %d declares a schema, or does not", kind, i)
 		}
 	}
 }

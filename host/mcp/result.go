@@ -102,9 +102,10 @@ func warningLines(warnings []string) (lines string) {
 }
 
 // successResult makes the result of a call that succeeded: binary content in the form that clients show, and the rest
-// of the data as text. An object without binary content is structured content, too. The content blocks of the result
-// follow, then warnings, the next steps and the documentation that comes with the first use of a tool, as texts of
-// their own.
+// of the data as text. An object without binary content is structured content, too, unless content blocks belong to it
+// and the tool declares no object: clients that get structured content may show nothing else. The content blocks of the
+// result follow, then warnings, the next steps and the documentation that comes with the first use of a tool, as texts
+// of their own.
 func (w *renderer) successResult(a *host.Answer) *sdk.CallToolResult {
 	result := &sdk.CallToolResult{}
 	rest := a.Data
@@ -115,7 +116,7 @@ func (w *renderer) successResult(a *host.Answer) *sdk.CallToolResult {
 	switch {
 	case len(a.Content) > 0 && (len(a.Data) == 0 || string(a.Data) == "null"):
 	case len(result.Content) == 0:
-		if len(a.Data) > 0 && a.Data[0] == '{' {
+		if isWhole := len(a.Content) == 0 || describesObject(a.Returns); isWhole && len(a.Data) > 0 && a.Data[0] == '{' {
 			result.StructuredContent = a.Data
 		}
 		result.Content = append(result.Content, textContent(displayText(a.Data)))

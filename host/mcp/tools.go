@@ -474,11 +474,11 @@ func prefixed(prefix, text string) string {
 
 // outputSchema returns the schema of a tool's results if they are objects without binary content, or else nil. A
 // result that is too large is cut to the form that the second branch describes. The results of Chrome may be newer
-// than the protocol's description, and the schemas of kind extism may not have passed the gate, so neither has a schema
-// here.
+// than the protocol's description, the schemas of kind extism may not have passed the gate, and an API may answer with
+// something else than its document says. Clients refuse what does not match, so none of them has a schema here.
 func outputSchema(a host.Address) any {
-	kind := a.Provider.Info().Kind
-	if kind == manifest.KindBuiltin || kind == manifest.KindExtism || !describesObject(a.Tool.Returns) {
+	without := []string{manifest.KindBuiltin, manifest.KindExtism, manifest.KindHTTP}
+	if slices.Contains(without, a.Provider.Info().Kind) || !describesObject(a.Tool.Returns) {
 		return nil
 	}
 	value, _ := jsontext.Decode(a.Tool.Returns, jsontext.Limits{})
