@@ -108,11 +108,8 @@ func (c *Client) Login(ctx context.Context, r Request) (*secret.Login, error) {
 		_ = listener.Close()
 		return nil, err
 	}
-	answer, err := c.await(ctx, listener, r)
+	answer, err := c.await(ctx, listener, r, state, meta)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkAnswer(answer, state, meta); err != nil {
 		return nil, err
 	}
 	form := map[string]string{"grant_type": "authorization_code", "code": answer.Get("code"), "redirect_uri": redirect,
@@ -191,9 +188,10 @@ const closePage = `<!doctype html><html lang="en"><meta charset="utf-8"><title>P
 <p>Parley has the answer of the server. Close this page; the terminal says whether the login succeeded.</p></html>
 `
 
-// await returns the parameters with which the browser comes back. It accepts only the first response, and closes the
-// listener.
-func (c *Client) await(ctx context.Context, listener net.Listener, r Request) (url.Values, error) {
+// await returns the parameters with which the browser comes back. It accepts only the first answer with the state of
+// this login, so that neither the page of an earlier login nor another website ends it. It closes the listener.
+func (c *Client) await(ctx context.Context, listener net.Listener, r Request, state string,
+	meta *oauthex.AuthServerMeta) (url.Values, error) {
 	wait := cmp.Or(c.Wait, 5*time.Minute)
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, host.Errorf(host.Timeout, "nobody logged in at %s within %s; "+
 		"nothing was stored", r.Issuer, wait).WithSteps(step.Operator(step.OpLogin, r.Again...)))
@@ -204,6 +202,10 @@ func (c *Client) await(ctx context.Context, listener net.Listener, r Request) (u
 		for name, value := range map[string]string{"Content-Type": "text/html; charset=utf-8",
 			"Content-Security-Policy": "default-src 'none'", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
 			w.Header().Set(name, value)
+		}
+		if q.URL.Query().Get("state") != state {
+			http.Error(w, "This is not the answer to the login that Parley waits for.", http.StatusBadRequest)
+			return
 		}
 		_, _ = io.WriteString(w, closePage)
 		select {
@@ -221,18 +223,16 @@ func (c *Client) await(ctx context.Context, listener net.Listener, r Request) (u
 	}()
 	select {
 	case answer := <-answers:
-		return answer, nil
+		return answer, checkAnswer(answer, meta)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
 // checkAnswer checks what the browser brought back from the authorization endpoint.
-func checkAnswer(answer url.Values, state string, meta *oauthex.AuthServerMeta) error {
+func checkAnswer(answer url.Values, meta *oauthex.AuthServerMeta) error {
 	iss, code := answer.Get("iss"), answer.Get("code")
 	switch {
-	case answer.Get("state") != state:
-		return unusable(meta.Issuer, "the answer does not belong to this login: its state differs")
 	case iss != meta.Issuer && (iss != "" || meta.AuthorizationResponseIssParameterSupported):
 		return unusable(meta.Issuer, "the answer names the issuer %q", manifest.CleanValue(iss))
 	case answer.Get("error") != "":

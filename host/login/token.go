@@ -117,12 +117,12 @@ func (c *Client) exchange(ctx context.Context, l *secret.Login, form map[string]
 	if t.Scope != "" {
 		l.Scopes = strings.Fields(manifest.CleanLine(t.Scope))
 	}
-	seconds, _ := t.ExpiresIn.Float64()
-	if seconds <= 0 && l.RefreshToken != "" {
-		seconds = time.Hour.Seconds() // the server does not say; a token that can be refreshed does not live for ever
+	seconds, err := t.ExpiresIn.Float64()
+	if err != nil { // the server does not say; a token that can be refreshed does not live for ever
+		seconds = time.Hour.Seconds()
 	}
-	if seconds > 0 {
-		l.Expires = time.Now().Add(time.Duration(min(seconds, 1e9) * float64(time.Second)))
+	if err == nil && seconds > 0 || l.RefreshToken != "" {
+		l.Expires = time.Now().Add(time.Duration(max(0, min(seconds, 1e9)) * float64(time.Second)))
 	}
 	return nil
 }

@@ -80,7 +80,9 @@ func runLogin(ctx context.Context, app *command.App, opts *loginOptions) error {
 	r.Open = func(page string) error {
 		fmt.Fprintf(app.Err, "Log in at %s, for %s of %s. This is the address to open:\n%s\n", manifest.CleanLine(r.Issuer),
 			asked.Name, plugin, manifest.CleanLine(page))
-		if !opts.NoBrowser {
+		if opts.NoBrowser {
+			fmt.Fprintln(app.Err, "For a browser elsewhere, log in with --port N after: ssh -L N:127.0.0.1:N THIS_MACHINE")
+		} else {
 			openBrowser(page) // if no browser opens, the address is printed anyway
 		}
 		return nil
