@@ -42,7 +42,7 @@ var maxLines = map[string]int{
 	"host/policy":              3382,  // settings, secrets, programs, logins; quotas; confirmation; pools; Check
 	"host/egress":              866,   // secrets in the query, as basic credentials; tracers
 	"host/protect":             813,   // files out of reach; what identifies a file, from four rooms; parts
-	"host/api/openapi":         1711,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles, parts, rights; bounds
+	"host/api/openapi":         1752,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles; choices of rights
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4818,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths

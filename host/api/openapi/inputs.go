@@ -371,9 +371,14 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 		if media := mediaKind(text(encoding["contentType"])); mediaName().MatchString(media) { // one type
 			given = ofMedia(to, media, in.binding.Body)
 		}
+		style := text(encoding["style"])
+		format := map[string]string{"": "csv", "form": "csv", "spaceDelimited": "ssv", "pipeDelimited": "pipes"}[style]
+		isJoined := encoding["explode"] == false || encoding["explode"] == nil && format != "csv"
+		if format != "" && isJoined && in.binding.Body == "form" && isList(to) {
+			given = listAsText(object{"type": "array", "description": to["description"], "collectionFormat": format})
+		}
 		own := in.add("body", name, given, "", needed[name])
-		isDeep := text(encoding["style"]) == "deepObject"
-		if isDeep && (isList(to) || slices.ContainsFunc(list(to["anyOf"]), isList)) {
+		if style == "deepObject" && (isList(to) || slices.ContainsFunc(list(to["anyOf"]), isList)) {
 			in.binding.As[own] = name + "[]"
 		}
 		if v, ok := members(value)[name]; ok {

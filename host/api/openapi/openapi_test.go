@@ -465,6 +465,84 @@ func TestFormLists(t *testing.T) {
 	}
 }
 
+// TestEncodings checks that a list which a form has in one value is a text: a form repeats the name of a list.
+func TestEncodings(t *testing.T) {
+	for _, test := range []struct{ encoding, want string }{
+		{`"explode": false`, "A list, as csv."}, {`"style": "form", "explode": false`, "A list, as csv."},
+		{`"style": "spaceDelimited"`, "A list, as ssv."}, {`"style": "pipeDelimited", "explode": false`, "A list, as pipes."},
+		{`"style": "form"`, ""}, {`"explode": true`, ""}, {`"style": "pipeDelimited", "explode": true`, ""},
+		{`"style": "deepObject", "explode": false`, ""}, {`"contentType": "text/plain"`, ""},
+	} {
+		m, _, err := Derive([]byte(minimal(server, `"requestBody": {"content": {"application/x-www-form-urlencoded": {"schema":
+			{"type": "object", "properties": {"p": {"type": "array", "items": {"type": "string"}}, "o": {"type": "object"}}},
+			"encoding": {"p": {`+test.encoding+`}, "o": {"explode": false}}}}}`)), Options{})
+		if err != nil || !strings.Contains(string(m.Tools[0].Params), test.want) ||
+			strings.Contains(string(m.Tools[0].Params), `"p":{"items"`) != (test.want == "") {
+			t.Errorf("%s: %v, %s; want %q", test.encoding, err, m.Tools[0].Params, test.want)
+		}
+	}
+}
+
+// TestValues checks which values of a property are valid, as its schema is taken over.
+func TestValues(t *testing.T) {
+	for _, test := range []struct{ schema, want string }{
+		{`"type": "string", "nullable": true, "enum": ["a"]`, `{"enum":["a",null],"type":["string","null"]}`},
+		{`"allOf": [{"$ref": "#/components/schemas/o"}], "nullable": true, "description": "An o."`,
+			`{"anyOf":[{"allOf":[{"$ref":"#/$defs/o"}]},{"type":"null"}],"description":"An o."}`},
+		{`"type": "object", "allOf": [{"$ref": "#/components/schemas/o"}], "x-nullable": true`,
+			`{"anyOf":[{"allOf":[{"$ref":"#/$defs/o"}],"type":"object"},{"type":"null"}]}`},
+		{`"oneOf": [{"type": "string"}, {"type": "integer"}], "nullable": true`,
+			`{"anyOf":[{"anyOf":[{"type":"string"},{"type":"integer"}]},{"type":"null"}]}`},
+		{`"type": "string", "enum": [1.10, "1.2", 3]`, `{"enum":["1.10","1.2","3"],"type":"string"}`},
+		{`"type": "number", "enum": [1.10, 3]`, `{"enum":[1.10,3],"type":"number"}`},
+	} {
+		m, _, err := Derive([]byte(minimal(server+`"components": {"schemas": {"o": {"type": "object", "properties": {"a":
+			{"type": "string"}}}}},`, `"requestBody": {"content": {"application/json": {"schema": {"type": "object",
+			"properties": {"p": {`+test.schema+`}, "q": {"type": "string"}}}}}}`)), Options{})
+		if err != nil || !strings.Contains(string(m.Tools[0].Params), `"p":`+test.want+`,"q"`) {
+			t.Errorf("%s: %v, %s; want %s", test.schema, err, m.Tools[0].Params, test.want)
+		}
+	}
+}
+
+// TestAlternatives checks which ways to authenticate are used: what operations need, and of a choice one.
+func TestAlternatives(t *testing.T) {
+	const schemes = `"components": {"securitySchemes": {"h": {"type": "apiKey", "in": "header", "name": "X-H"},
+		"q": {"type": "apiKey", "in": "query", "name": "q"}, "s": {"type": "apiKey", "in": "query", "name": "s"},
+		"c": {"type": "apiKey", "in": "cookie", "name": "c"}, "b": {"type": "http", "scheme": "bearer"}}},`
+	for _, test := range []struct{ root, own, want string }{
+		{`[{"h": []}, {"q": []}]`, "", "X-H"},
+		{`[{"q": []}, {"h": []}]`, "", "?q"},
+		{`[{"q": [], "s": []}]`, "", "?q ?s"},
+		{`[{"h": []}, {"q": [], "s": []}]`, `[{"q": [], "s": []}]`, "?q ?s"}, // the operation does not have the first
+		{`[{}, {"h": []}]`, "", "X-H"},
+		{`[{"c": []}, {"h": []}]`, "", "X-H"},
+		{`[{"c": [], "h": []}, {"q": []}]`, "", "?q"},
+		{`[{"unknown": []}, {"q": []}]`, "", "?q"},
+		{`[{"h": []}, {"q": []}]`, `[]`, "Authorization X-H ?q ?s"}, // no operation says what it needs
+		{`[{"c": []}]`, "", "Authorization X-H ?q ?s"},
+		{`"odd"`, `[7, {"b": []}]`, "Authorization"},
+	} {
+		own := ""
+		if test.own != "" {
+			own = `"security": ` + test.own
+		}
+		m, _, err := Derive([]byte(minimal(server+schemes+`"security": `+test.root+`,`, own)), Options{})
+		if err != nil {
+			t.Errorf("%v: %v", test, err)
+			continue
+		}
+		var got []string
+		for _, s := range m.Capabilities.Secrets {
+			header, _, _ := strings.Cut(s.Header, ":")
+			got = append(got, header+map[bool]string{true: "?" + s.Query}[s.Query != ""])
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%v: %q", test, got)
+		}
+	}
+}
+
 // TestHeaders checks that no parameter is a header which the host sets itself, or which cannot be sent.
 func TestHeaders(t *testing.T) {
 	var given []string

@@ -88,28 +88,12 @@ func (d *deriver) secrets(opts Options, name, origin string) ([]manifest.SecretC
 	if opts.Auth != "" {
 		return givenSecret(opts.Auth, secret("TOKEN"))
 	}
-	var all []manifest.SecretCapability
-	add := func(s manifest.SecretCapability) {
-		place := func(s manifest.SecretCapability) string {
-			header, _, _ := strings.Cut(s.Header, ":")
-			return strings.ToLower(header) + "?" + s.Query
-		}
-		for i := range all {
-			if place(all[i]) == place(s) {
-				all[i].OAuth = cmp.Or(all[i].OAuth, s.OAuth)
-				return
-			}
-		}
-		for slices.ContainsFunc(all, func(o manifest.SecretCapability) bool { return o.Name == s.Name }) {
-			s.Name = clipName(s.Name + "_2")
-		}
-		all = append(all, s)
-	}
 	schemes := d.securitySchemes()
-	keys := slices.Sorted(maps.Keys(schemes))
-	slices.SortStableFunc(keys, func(a, b string) int {
-		return cmp.Compare(authOrder(d.resolve(schemes[a])), authOrder(d.resolve(schemes[b])))
+	order := func(key string) int { return authOrder(d.resolve(schemes[key])) }
+	keys := slices.SortedFunc(maps.Keys(schemes), func(a, b string) int {
+		return cmp.Or(order(a)-order(b), strings.Compare(a, b))
 	})
+	made := map[string]manifest.SecretCapability{}
 	var unsent []string
 	for _, key := range keys {
 		m := d.resolve(schemes[key])
@@ -128,12 +112,60 @@ func (d *deriver) secrets(opts Options, name, origin string) ([]manifest.SecretC
 				continue
 			}
 		}
-		add(s)
+		made[key] = s
+	}
+	var all []manifest.SecretCapability
+	at, needed := map[string]int{}, d.needed(made) // at has the index in all, by header or parameter
+	for _, key := range keys {
+		s, isSent := made[key]
+		place, _, _ := strings.Cut(strings.ToLower(s.Header), ":")
+		if !isSent || len(needed) > 0 && !needed[key] {
+			continue
+		}
+		if i, has := at[place+"?"+s.Query]; has {
+			all[i].OAuth = cmp.Or(all[i].OAuth, s.OAuth)
+			continue
+		}
+		for slices.ContainsFunc(all, func(o manifest.SecretCapability) bool { return o.Name == s.Name }) {
+			s.Name = clipName(s.Name + "_2")
+		}
+		at[place+"?"+s.Query] = len(all)
+		all = append(all, s)
 	}
 	if len(all) == 0 {
 		d.report.Unsent = append(d.report.Unsent, unsent...)
 	}
 	return all, nil
+}
+
+// needed returns which security schemes calls need, none if the document does not say. Where operations accept one of
+// several that can be sent, it is one that others need anyway, or else the first: the rest would only spread secrets.
+func (d *deriver) needed(made map[string]manifest.SecretCapability) map[string]bool {
+	chosen := map[string]bool{}
+	for _, isFree := range []bool{false, true} { // first the operations without a choice
+		for _, o := range d.operations(d.opts.Tags) {
+			given, isOwn := o.fields["security"]
+			if !isOwn {
+				given = d.root["security"]
+			}
+			var ways [][]string
+			isMet := false
+			for _, way := range list(given) {
+				names := slices.Collect(maps.Keys(members(way)))
+				isUnsent := func(name string) bool { return made[name].Name == "" }
+				if len(names) > 0 && !slices.ContainsFunc(names, isUnsent) {
+					ways = append(ways, names)
+					isMet = isMet || !slices.ContainsFunc(names, func(name string) bool { return !chosen[name] })
+				}
+			}
+			if len(ways) == 1 || len(ways) > 1 && isFree && !isMet {
+				for _, name := range ways[0] {
+					chosen[name] = true
+				}
+			}
+		}
+	}
+	return chosen
 }
 
 // bind sets where requests have the value of a secret: in a header that the host does not set itself, or in the query.

@@ -129,16 +129,16 @@ func (s *schemas) convert(v any, level, nesting int) object {
 	}
 	out := object{}
 	s.convertType(m, out)
-	if about := s.about(m); about != "" {
-		out["description"] = about
-		s.room -= len(about)
-	}
 	if s.isInput {
 		s.convertBounds(m, out)
 	}
 	s.convertParts(m, out, level, nesting)
 	if isTrue(m["nullable"]) || isTrue(m["x-nullable"]) {
-		nullable(out)
+		out = nullable(out)
+	}
+	if about := s.about(m); about != "" {
+		out["description"] = about
+		s.room -= len(about)
 	}
 	return out
 }
@@ -180,6 +180,9 @@ func (s *schemas) convertBounds(m, out object) {
 	seen := map[string]bool{}
 	for _, v := range list(m["enum"]) {
 		_, isHidden := manifest.FirstHidden(text(v), false)
+		if number := scalar(v); number != "" && out["type"] == "string" { // YAML without quotes: 1.10
+			v = number
+		}
 		if key := jsontext.Text(v); !seen[key] && !isHidden {
 			seen[key] = true
 			values = append(values, v)
@@ -270,7 +273,11 @@ func requiredOf(m, props object) (needed []string) {
 	return sorted(needed)
 }
 
-func nullable(out object) {
+// nullable returns a schema that admits null, too. What has parts would refuse it in them.
+func nullable(out object) object {
+	if out["allOf"] != nil || out["anyOf"] != nil {
+		return object{"anyOf": []any{out, object{"type": "null"}}}
+	}
 	switch kind := out["type"].(type) {
 	case string:
 		out["type"] = []any{kind, "null"}
@@ -282,6 +289,7 @@ func nullable(out object) {
 	if values := list(out["enum"]); values != nil && !slices.Contains(values, nil) {
 		out["enum"] = append(slices.Clone(values), nil)
 	}
+	return out
 }
 
 // about returns the description of a schema. It mentions a default, but does not apply it: the API applies its own.
