@@ -109,6 +109,9 @@ func TestCorrect(t *testing.T) {
 		{"names that differ in a digit", `{"additionalProperties":false,"properties":{"param1":{},"param3":{}}}`,
 			`{"param2":1}`, `{}?`, `/param2 dropped`},
 
+		{"JSON that became a name", hashSchema, `{"\"text\": \"a\"":""}`, `{"text":"<hole text: string, What to hash.>"}`,
+			`/"text": "a" dropped`},
+
 		// Levels.
 		{"in the place of an enum", hashSchema, `{"algorithm":{"text":"a"}}`, `{"text":"a"}`,
 			`/algorithm/text>/text unwrapped`},

@@ -252,8 +252,8 @@ func unitOf(name string) string {
 var places = []string{"path", "file", "filename", "filepath", "dir", "directory", "folder"}
 
 // changesMeaning reports whether a new name would change the meaning of a value: if a number gets a name that may
-// imply another unit, or the path of a file gets a name for the contents. An alias keeps the meaning, because the
-// author declared it.
+// imply another unit, or the path of a file gets a name for the contents, or if values are in the name, because JSON
+// became one: "tags": ["a"]. An alias keeps the meaning, because the author declared it.
 func (s *strangers) changesMeaning(given, name string) bool {
 	if spelling.Fold(given) == spelling.Fold(name) || s.isAlias(given, name) {
 		return false
@@ -261,8 +261,8 @@ func (s *strangers) changesMeaning(given, name string) bool {
 	has := func(name string, words []string) bool {
 		return slices.ContainsFunc(spelling.Words(name), func(w string) bool { return slices.Contains(words, w) })
 	}
-	if is, meant := has(given, places), has(name, places); is != meant && !grouped(given, name) &&
-		(is || !isMistyped(given, name)) {
+	if is, meant := has(given, places), has(name, places); strings.Contains(given, `"`) || is != meant &&
+		!grouped(given, name) && (is || !isMistyped(given, name)) {
 		return true
 	}
 	if text := jsontext.Text(s.object[given]); !jsontext.ValidNumber(text) || unitOf(given) != "" &&

@@ -81,6 +81,8 @@ func TestRefused(t *testing.T) {
 		{"no server", minimal("", ""), Options{}, "--server https://"},
 		{"relative server", minimal(`"servers": [{"url": "/v1"}],`, ""), Options{}, `"/v1"`},
 		{"server without a name", minimal(`"servers": [{"url": "https://{region}.a.test"}],`, ""), Options{}, "{region}"},
+		{"server with a query", minimal(`"servers": [{"url": "https://a.test/v1?tenant=7"}],`, ""), Options{}, "?tenant=7"},
+		{"--server with a query", minimal(server, ""), Options{Server: "https://a.test?b"}, "--server \"https://a.test?b\""},
 		{"odd address", minimal(`"servers": [{"url": "http://127.1/"}],`, ""), Options{}, "no server that can be used"},
 		{"odd --server", minimal(server, ""), Options{Server: "http://2130706433"}, "--server \"http://2130706433\""},
 		{"loopback", minimal(`"servers": [{"url": "http://127.0.0.1:8080"}],`, ""), Options{}, "--server http://127.0.0.1:8080"},
@@ -435,7 +437,7 @@ func TestOwnServers(t *testing.T) {
 	for own, want := range map[string]string{
 		"https://files.test/up/": "https://files.test/up", "http://old.test": "http://old.test", "/v2": "https://a.test/v2",
 		"https://a.test": "", "http://127.0.0.1:80": "left out", "https://{region}.test": "left out",
-		"ftp://a.test": "left out", "http://0x7f.1": "left out",
+		"ftp://a.test": "left out", "http://0x7f.1": "left out", "https://b.test?tenant=7": "left out",
 	} {
 		document := minimal(server, `"servers": [{"url": "`+own+`"}, {"url": "https://b.test"}]`)
 		document = strings.Replace(document, `"paths": {`, `"paths": {"/b": {"get": {}},`, 1)

@@ -47,10 +47,10 @@ func (d *document) server(opts Options) (string, error) {
 	return plainURL(u), nil
 }
 
-// isServer reports whether grants can name the origin of a URL.
+// isServer reports whether grants can name the origin of a URL, and paths can be appended to it.
 func isServer(u *url.URL) bool {
 	_, err := origin.Of(plainURL(u))
-	return err == nil
+	return err == nil && u.RawQuery == ""
 }
 
 func plainURL(u *url.URL) string {
