@@ -341,7 +341,7 @@ func (c HTTPConfig) Guard(next http.Handler) http.Handler {
 func (g *guard) checkOrigin(r *http.Request) *host.Error {
 	if !g.isKnownHost(hostName(r.Host)) {
 		return host.Errorf(host.Denied, "unexpected Host header %q; use the address of the server, "+
-			"or a name that it was started to allow", manifest.CleanLine(r.Host))
+			"or start it with this name in --allow-host or, for parleyd, in hosts", manifest.CleanLine(r.Host))
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
