@@ -282,6 +282,13 @@ func TestForms(t *testing.T) {
 			t.Errorf("off %t: %v", off, err)
 		}
 	}
+	c.evaluate(t, "onkeydown = (e) => { document.title = e.code + e.keyCode }")
+	for key, code := range map[string]string{"Control+/": "Slash191", "Meta+,": "Comma188", "'": "Quote222",
+		"Alt+`": "Backquote192", "[": "BracketLeft219"} {
+		if _, err := run(t, c, Press, PressParams{Key: key, Count: 1}); err != nil || c.evaluate(t, "document.title") != `"`+code+`"` {
+			t.Errorf("%s: %s, %s", key, exit(err), c.evaluate(t, "document.title"))
+		}
+	}
 	if _, err := run(t, c, Type, TypeParams{Text: "aB1", Element: "Keys"}); err != nil || c.evaluate(t, "keys.value + keys.title") != `"aB1aB1"` {
 		t.Errorf("%v, %s", err, c.evaluate(t, "keys.value + keys.title"))
 	}

@@ -56,6 +56,9 @@ func key(name string, modifiers int) []page.Object {
 		set(name, "Key"+strings.ToUpper(name), int(unicode.ToUpper(r)), name)
 	case r < 128 && unicode.IsDigit(r):
 		set(name, "Digit"+name, int(r), name)
+	case strings.ContainsRune(usKeys, r):
+		at := strings.IndexRune(usKeys, r) / 2
+		set(name, usCodes[at], 186+at+at/7*26, name)
 	default:
 		set(name, "", 0, name)
 	}
@@ -67,6 +70,12 @@ func key(name string, modifiers int) []page.Object {
 		"windowsVirtualKeyCode": event["windowsVirtualKeyCode"]}
 	return []page.Object{with(event, "type", down), up}
 }
+
+// usKeys are other characters on a US keyboard, two a key, and usCodes the codes of the keys, for which shortcuts ask.
+const usKeys = ";:=+,<-_.>/?`~[{\\|]}'\""
+
+var usCodes = strings.Fields("Semicolon Equal Comma Minus Period Slash Backquote BracketLeft Backslash BracketRight" +
+	" Quote")
 
 // functionKey returns the number of a key from F1 to F12, 0 for any other.
 func functionKey(name string) (number int) {
