@@ -243,7 +243,7 @@ func TestForms(t *testing.T) {
 	c.show(t, url+"/", `<title>Form</title><form action="/next"><label>User <input id=user value=old></label>
 		<label>Upper <input id=upper oninput="this.value = this.value.toUpperCase()"></label><label>Day <input type=date id=day></label>
 		<label>Pass <input type=password id=pass></label><label>Fixed <input readonly value=x></label><div id=edit contenteditable aria-label=Note role=textbox>old</div>
-		<label>Fruit <select id=fruit><option value=a>Apple<option value=b>Berry</select></label><label><input type=checkbox id=box> Box</label>
+		<label>Fruit <select id=fruit><option value=a>Apple<option value=b>Berry</select></label><label><input type=checkbox id=box> Box</label><label><input type=radio onclick="event.preventDefault(); document.body.append('Range')">Opens</label>
 		<input id=keys aria-label=Keys onkeydown="this.title += event.key"><button type=button disabled>Off</button><button>Send</button></form>`)
 	fill := func(field, value string) *FillResult {
 		t.Helper()
@@ -281,6 +281,12 @@ func TestForms(t *testing.T) {
 			"box.checked") != fmt.Sprint(!off) {
 			t.Errorf("off %t: %v", off, err)
 		}
+	}
+	if _, err := run(t, c, Check, CheckParams{Element: "User"}); !strings.Contains(exit(err), "page.fill fills") {
+		t.Error(exit(err))
+	}
+	if _, err := run(t, c, Check, CheckParams{Element: "Opens"}); !strings.Contains(exit(err), "page.click is enough") {
+		t.Error(exit(err))
 	}
 	c.evaluate(t, "onkeydown = (e) => { document.title = e.code + e.keyCode }")
 	for key, code := range map[string]string{"Control+/": "Slash191", "Meta+,": "Comma188", "'": "Quote222",

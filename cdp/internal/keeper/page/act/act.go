@@ -56,7 +56,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		where = v.Locate(word)
 	}
 	defer page.StayUntil(v, until)()
-	woken := false
+	woken, soon := false, time.Now().Add(time.Second) // few fields are read-only for a time
 	for turn := 0; ; turn++ {
 		h.Time = v.TimeLeft()
 		seq := lastSeq(v)
@@ -103,7 +103,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			v.AskLate() // about the document of the previous act, if it is another one: this act may change it
 			return start, nil
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().Add(late).After(until) ||
-			v.Ctx.Err() != nil:
+			failure.Why == "it is read-only" && time.Now().After(soon) || v.Ctx.Err() != nil:
 			return nil, page.NotFound(v, failure, word)
 		}
 	}
@@ -663,6 +663,10 @@ func check(v *page.Visit, p checkParams) (*Effects, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains(strings.Fields("textbox searchbox combobox listbox slider spinbutton"), start.Role) {
+		return nil, page.Exit("not_ready", start.Element.String()+" has no state; page.fill fills in a field, "+
+			"page.select chooses in a list", nil)
+	}
 	if start.Checked != nil && *start.Checked == !p.Off {
 		return &Effects{On: start.Element.String(), Note: "it is so already"}, nil
 	}
@@ -674,7 +678,8 @@ func check(v *page.Visit, p checkParams) (*Effects, *api.Error) {
 	case same && last.Checked == nil && last.Changed:
 		e.addNote("it was clicked, and does not say whether it is checked")
 	case same && (last.Checked == nil || *last.Checked == p.Off):
-		return nil, page.Exit("not_accepted", start.Element.String()+" received the click and did not change", nil)
+		return nil, page.Exit("not_accepted", start.Element.String()+
+			" received the click and did not change; if it does something else, page.click is enough", nil)
 	}
 	return e, nil
 }
@@ -693,11 +698,7 @@ func scroll(v *page.Visit, p scrollParams) (*Effects, *api.Error) {
 	}
 	switch {
 	case p.To != "":
-		var ref any
-		if start.Ref != "" {
-			ref = start.Ref
-		}
-		err = v.Script(start.in, nil, "scrollEnd", ref, p.To)
+		err = v.Script(start.in, nil, "scrollEnd", start.Ref, p.To)
 	case len(p.By) == 2:
 		x, y := start.X, start.Y
 		if p.Element == "" {

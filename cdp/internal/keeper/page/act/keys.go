@@ -30,11 +30,11 @@ var namedKeys = map[string]struct {
 
 // key returns the events of a key: one of namedKeys, F1 to F12, or a character.
 func key(name string, modifiers int) []page.Object {
-	event := page.Object{"modifiers": modifiers}
+	event := page.Object{"type": "rawKeyDown", "modifiers": modifiers}
 	set := func(key, code string, number int, text string) {
 		event["key"], event["code"], event["windowsVirtualKeyCode"] = key, code, number
 		if text != "" && modifiers&^8 == 0 {
-			event["text"], event["unmodifiedText"] = text, text
+			event["type"], event["text"], event["unmodifiedText"] = "keyDown", text, text
 		}
 	}
 	named, ok := namedKeys[strings.ToLower(name)]
@@ -42,11 +42,7 @@ func key(name string, modifiers int) []page.Object {
 	r := []rune(name)[0]
 	switch {
 	case ok:
-		code := named.name
-		if code == " " {
-			code = "Space"
-		}
-		set(named.name, code, named.code, named.text)
+		set(named.name, strings.Replace(named.name, " ", "Space", 1), named.code, named.text)
 	case number > 0:
 		set(strings.ToUpper(name), strings.ToUpper(name), 111+number, "")
 	case r < 128 && unicode.IsLetter(r):
@@ -62,13 +58,9 @@ func key(name string, modifiers int) []page.Object {
 	default:
 		set(name, "", 0, name)
 	}
-	down := "rawKeyDown"
-	if event["text"] != nil {
-		down = "keyDown"
-	}
 	up := page.Object{"type": "keyUp", "key": event["key"], "code": event["code"], "modifiers": modifiers,
 		"windowsVirtualKeyCode": event["windowsVirtualKeyCode"]}
-	return []page.Object{with(event, "type", down), up}
+	return []page.Object{event, up}
 }
 
 // usKeys are other characters on a US keyboard, two a key, and usCodes the codes of the keys, for which shortcuts ask.
