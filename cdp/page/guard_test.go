@@ -67,6 +67,22 @@ func TestStandIns(t *testing.T) {
 			<input id=f readonly><select tabindex=-1></select></span></span>`, click, "Country"},
 		"a part of a slider, by a selector": {`<div role=slider aria-label=Stars><i class=draw></i><i class=draw
 			onclick="did = 'b'"></i></div>` + box, click, "css=[role=slider] i:nth-child(2)"},
+		"a button below a head that stays": {`<header style="position:fixed;inset:0 0 auto;height:120px;background:#ccc">Head</header>
+			<p style="height:1500px"></p><button id=b onclick="did = 'b'">Deep</button><p style="height:1500px"></p><script>
+			scrollTo(0, b.offsetTop - 30)</script>`, click, "Deep"},
+		"a button above a foot that stays": {`<footer style="position:fixed;inset:auto 0 0;height:200px;background:#ccc">Foot</footer>
+			<p style="height:1500px"></p><button id=b onclick="did = 'b'">Deep</button><p style="height:1500px"></p><script>
+			scrollTo(0, b.offsetTop - innerHeight + 60)</script>`, click, "Deep"},
+		"a cell beside a column that stays": {`<div style="overflow:auto;width:400px"><table><tr>` + strings.Repeat(`<td style="min-width:
+			120px">x</td>`, 4) + `<td style="min-width:120px"><button onclick="did = 'b'">Edit</button></td>` + strings.Repeat(`<td
+			style="min-width:120px">x</td>`, 4) + `<td style="position:sticky;right:0;min-width:220px;background:#ddd">Pinned</table></div>`,
+			click, "Edit"},
+		"a line that is drawn": {`<svg width=200 height=60><path d="M20 30H180" stroke=red stroke-width=6 role=img aria-label=Line
+			onclick="did = 'b'" /></svg>`, click, "Line"},
+		"a curve that is drawn": {`<svg width=200 height=90><path d="M20 80q80 -140 160 0" stroke=red stroke-width=4 fill=none role=button
+			aria-label=Curve onclick="did = 'b'" /></svg>`, click, "Curve"},
+		"a link that is there twice, once folded": {`<div style="height:0;overflow:hidden"><a href="#x">Login</a></div><a href="#"
+			onclick="did = 'b'">Login</a>`, click, "Login"},
 		"a widget that chooses what the pointer was over": {`<div role=radiogroup><span role=radio tabindex=0 aria-label=Star
 			onmousemove="requestAnimationFrame(() => over = this)" onclick="if (over == this) did = 'b'">*</span></div><script>
 			var over</script>`, click, "Star"},

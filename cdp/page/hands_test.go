@@ -334,6 +334,10 @@ func TestFillText(t *testing.T) {
 		{"an editor of keys", model + `f.addEventListener("beforeinput", (e) => e.preventDefault()); f.onkeydown = (e) => {
 			if (e.key == "Delete") model = ""; if (e.key.length == 1 && !e.ctrlKey) model += e.key; show() }</script>`, "Note", "new text",
 			"model", "new text", `"on"`},
+		{"a paragraph of an editor", `<div contenteditable role=textbox aria-label=Note><p>one</p><p id=f>old</p></div>`, "css=#f", "new",
+			"f.parentNode.innerText.replace(/\\n+/g, '|')", "one|new", `"on"`},
+		{"an empty paragraph of an editor", `<div contenteditable role=textbox aria-label=Note><p>one</p><p id=f><br></p></div>`, "css=#f",
+			"new", "f.parentNode.innerText.replace(/\\n+/g, '|')", "one|new", `"on"`},
 		{"a heading that can be edited", `<h1 id=f contenteditable>Title</h1>`, "css=h1", "New", "f.innerText", "New", `"on"`},
 		{"the editor of a frame", framed, "Rich text", "new", texts, "old,new", `"on"`},
 		{"a frame that is its document's editor", strings.Replace(framed, `"<p contenteditable>"`, `"<body onload=document.designMode='on'>"`, 1),
@@ -468,6 +472,14 @@ func TestSelectOptions(t *testing.T) {
 			"chosen.join() + n.value", "BananaApple", `"on"`},
 		{"in a frame", `<iframe srcdoc="<label>Fruit <select id=f><option>Apple<option>Date</select></label>"></iframe>`, "Fruit",
 			"Date", "frames[0].f.value", "Date", `"on"`},
+		{"one that another has as its value", `<label>Size <select id=f><option value=0>-<option value=a>Large<option value=Large>Huge
+			</select></label>`, "Size", "Large", "f.value", "a", `"on"`},
+		{"one by its value", `<label>Size <select id=f><option value=0>-<option value=a>Large<option value=b>A</select></label>`, "Size",
+			"a", "f.value", "a", `"on"`},
+		{"one of two groups", `<label>Size <select id=f><option>-<optgroup label=New><option>Large</optgroup><optgroup label=Old><option>
+			Large</select></label>`, "Size", "Large", "f.value", "-", `in group "Old"`},
+		{"a list that is filled with the focus", `<label>Size <select id=f onfocus="setTimeout(() => innerHTML = '<option>S<option>L', 99)">
+			</select></label>`, "Size", "L", "f.value", "L", `"on"`},
 		{"a field", `<label>Name <input id=f value=Ada></label>`, "Name", "Bob", "f.value", "Ada", "not_ready: textbox \"Name\" "},
 		{"one that only looks disabled", widget(button, strings.Replace(options, "role=option>",
 			"role=option style=cursor:not-allowed>", 1)), "Fruit", "Apple", "chosen.join()", "", refusedValue},

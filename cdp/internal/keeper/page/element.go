@@ -128,7 +128,7 @@ func (f *Failure) Exit(wanted string) *api.Error {
 // adviceFor says what to do if an element cannot be acted on, by the reason of page.js. There is no advice where the
 // reason itself says what to do, or where nothing can be done.
 var adviceFor = map[string]string{
-	"it is covered":                   "close or move away what covers it",
+	"it is covered":                   "close or move away what covers it, or act on that",
 	"it is clipped":                   "scroll or open what clips it",
 	"it is inert":                     "finish or close what keeps this part of the page from being used",
 	"the pointer goes through it":     "act on what is around it, or wait until the page lets it be clicked",

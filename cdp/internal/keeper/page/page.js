@@ -5,7 +5,8 @@
 // ---- The DOM
 //
 // A form, a document and a window have properties that a page can name after its elements: form.getAttribute may be an
-// input. So members of all elements are called through the prototypes, which no page can reach in this world.
+// input. So members of all elements are called through the prototypes, which no page can reach in this world. Texts, shadow
+// roots and drawings have no such properties.
 
 const bound = Function.prototype.call;
 const method = (of, name) => bound.bind(of.prototype[name]);
@@ -16,7 +17,6 @@ const firstChild = getter(Node, "firstChild"), nextSibling = getter(Node, "nextS
 const childNodes = getter(Node, "childNodes"), textContent = getter(Node, "textContent");
 const isConnected = getter(Node, "isConnected");
 const rootNode = method(Node, "getRootNode"), contains = method(Node, "contains");
-const data = getter(CharacterData, "data");
 const tag = getter(Element, "localName"), namespace = getter(Element, "namespaceURI");
 const attribute = method(Element, "getAttribute"), has = method(Element, "hasAttribute");
 const matches = method(Element, "matches"), closest = method(Element, "closest");
@@ -26,16 +26,13 @@ const assignedSlot = getter(Element, "assignedSlot"), clientRects = method(Eleme
 const ownRect = method(Element, "getBoundingClientRect"), scrollIntoView = method(Element, "scrollIntoView");
 const checkVisibility = method(Element, "checkVisibility"), innerHTML = getter(Element, "innerHTML");
 const innerText = getter(HTMLElement, "innerText"), isEditable = getter(HTMLElement, "isContentEditable");
-const htmlTabIndex = getter(HTMLElement, "tabIndex"), svgTabIndex = getter(SVGElement, "tabIndex");
+const htmlTabIndex = getter(HTMLElement, "tabIndex");
 const isInert = getter(HTMLElement, "inert"), focusHTML = method(HTMLElement, "focus");
 const documentElement = getter(Document, "documentElement"), elementById = method(Document, "getElementById");
 const evaluateXPath = method(Document, "evaluate");
 const animations = method(Document, "getAnimations");
 const queryDocument = method(Document, "querySelectorAll"), titleOf = getter(Document, "title");
 const activeIn = getter(Document, "activeElement"), pointInDocument = method(Document, "elementFromPoint");
-const queryShadow = method(DocumentFragment, "querySelectorAll");
-const byIdInShadow = method(ShadowRoot, "getElementById"), pointInShadow = method(ShadowRoot, "elementFromPoint");
-const activeInShadow = getter(ShadowRoot, "activeElement"), slotOfText = getter(Text, "assignedSlot");
 const readyState = getter(Document, "readyState"), contentType = getter(Document, "contentType");
 const dispatch = method(EventTarget, "dispatchEvent");
 const listen = method(EventTarget, "addEventListener"), unlisten = method(EventTarget, "removeEventListener");
@@ -51,14 +48,14 @@ const isHTML = (el) => el instanceof HTMLElement;
 const isSelect = (el) => tag(el) === "select";
 const textIn = (el) => (isHTML(el) ? innerText(el) : textContent(el)) || "";
 const editable = (el) => isHTML(el) && isEditable(el);
-const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? svgTabIndex(el) : -1;
+const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? el.tabIndex : -1;
 
 // pictured returns the image on which an area of an image map is, and any other element itself.
 function pictured(el) {
 	const map = tag(el) === "area" && closest(el, "map");
 	return map && queryDocument(document, `img[usemap="#${CSS.escape(attribute(map, "name"))}"]`)[0] || el;
 }
-const center = (el) => scrollIntoView(pictured(el), {block: "center", inline: "center", behavior: "instant"});
+const center = (el, at = "center") => scrollIntoView(pictured(el), {block: at, inline: at, behavior: "instant"});
 
 // rectOf returns the box of an element, that of an area on its image.
 function rectOf(el) {
@@ -95,7 +92,7 @@ const adopt = (el, root) => void closedRoots.set(el, root);
 
 // The flat tree: with shadow roots, and what their slots show.
 function parent(node) {
-	const slot = isElement(node) ? assignedSlot(node) : nodeType(node) === 3 ? slotOfText(node) : null;
+	const slot = isElement(node) ? assignedSlot(node) : node.assignedSlot;
 	if (slot) return slot;
 	const up = parentNode(node);
 	return up instanceof ShadowRoot ? up.host : up && nodeType(up) === 1 ? up : null;
@@ -128,7 +125,7 @@ function byIds(el, name) {
 	const ids = attribute(el, name);
 	if (!ids) return [];
 	const root = rootNode(el);
-	const find = root instanceof ShadowRoot ? (x) => byIdInShadow(root, x) : (x) => elementById(document, x);
+	const find = root instanceof ShadowRoot ? (x) => root.getElementById(x) : (x) => elementById(document, x);
 	return ids.split(/\s+/).filter(Boolean).map(find).filter(Boolean);
 }
 
@@ -146,6 +143,8 @@ function beyond(depth, until = deadline) {
 }
 
 const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
+const lower = (text) => clean(text).toLowerCase();
+const flat = (text) => lower(text).replaceAll(" ", ""); // blocks have line breaks between them
 // collapse leaves of white space what a reader sees. What else is blank or invisible is content. trimmed has no edges.
 const collapse = (text) => text.replace(/[ \t\n\r\f]+/g, " "), trimmed = (text) => collapse(text).replace(/^ | $/g, "");
 const clip = (text, size) => text.length > size ? text.slice(0, size - 1) + "…" : text;
@@ -261,7 +260,7 @@ function generated(el, which) {
 }
 
 function shownText(node, el) {
-	const text = data(node);
+	const text = node.data;
 	switch (style(parent(node) || el).textTransform) {
 	case "uppercase": return text.toUpperCase();
 	case "lowercase": return text.toLowerCase();
@@ -365,7 +364,7 @@ const labelable = set("button input meter output progress select textarea");
 // isLabelled reports whether a label says that it is for an element that none can have, so that a click on it does nothing.
 const isLabelled = (el, text) => has(el, "id") && !labelable.has(tag(el)) && queryRoot(rootNode(el),
 	`label[for="${CSS.escape(attribute(el, "id"))}"]`).some((label) => !label.control && equal(textIn(label), text));
-const queryRoot = (root, css) => [...root instanceof ShadowRoot ? queryShadow(root, css) : queryDocument(document, css)];
+const queryRoot = (root, css) => [...root instanceof ShadowRoot ? root.querySelectorAll(css) : queryDocument(document, css)];
 
 // labelsOf returns the labels of a control. The property labels searches the document each time.
 function labelsOf(el) {
@@ -453,7 +452,7 @@ const opensList = (el) => role(el) === "combobox" || attribute(el, "aria-haspopu
 
 function focused() {
 	let at = activeIn(document);
-	for (let root; at && (root = shadowRoot(at)) && activeInShadow(root);) at = activeInShadow(root);
+	for (let root; at && (root = shadowRoot(at))?.activeElement;) at = root.activeElement;
 	return at;
 }
 
@@ -501,7 +500,7 @@ function kinds() {
 			if (!inside && (isCustom || !firstChild(el))) kindsHere.hosts.push(el);
 			if (!inside) continue;
 			kindsHere.roots = true;
-			look(queryShadow(inside, mayHold));
+			look(queryRoot(inside, mayHold));
 		}
 	};
 	if (!kindsHere) {
@@ -655,10 +654,8 @@ function locate(locator) {
 	let found = matching(locator);
 	if (!found.length && locator.name !== undefined) found = wordSearch(`${locator.role} "${locator.name}"`); // a quotation
 	if (locator.has !== undefined) {
-		const part = clean(locator.has).toLowerCase();
-		const joined = (text) => text.replace(/\s/g, ""); // blocks have line breaks between them
-		found = innermost(found.filter((el) => visible(el) && clean(textContent(el)).toLowerCase().includes(part)))
-			.filter((el) => joined(textIn(el).toLowerCase()).includes(joined(part)));
+		found = innermost(found.filter((el) => visible(el) && says(textContent(el), locator.has)))
+			.filter((el) => flat(textIn(el)).includes(flat(locator.has)));
 	}
 	if (locator.in) {
 		const outer = outerOf(locator.in), all = found;
@@ -781,13 +778,13 @@ function branch(el, others) {
 	if (at === el) return "";
 	const titles = elements(at).filter((other) => matches(other, "h1,h2,h3,h4,h5,h6,th,td,legend,dt,strong") &&
 		!within(other, el)).map((other) => clean(textIn(other))).filter(Boolean);
-	const titled = attribute(at, "aria-label") || titles.find((title) => !others.some((other) => other !== el &&
+	const titled = attribute(at, "aria-label") || attribute(at, "label") || titles.find((title) => !others.some((other) => other !== el &&
 		says(textIn(apart(other, others)), title))) || titles[0] || clean(textIn(at).replace(textIn(el), ""));
 	return titled && `${/generic|none/.test(role(at)) ? "" : role(at) + " "}${quoted(clip(clean(titled), 40))}`;
 }
 
 const noElements = "a PDF has no elements; page.text reads it";
-const notAll = "there was no time to look at all of the page: give the call a larger timeout, or name the element by css=";
+const notAll = "there was no time to look at all of the page: give a larger timeout, or name the element by css=";
 
 function byRef(ref) {
 	const kept = refs.get(ref);
@@ -825,7 +822,7 @@ function checkShown({ref}) {
 		`is now ${own} ${quoted(named)}, so nothing was done`}};
 }
 
-const equal = (a, b) => clean(a).toLowerCase() === clean(b).toLowerCase();
+const equal = (a, b) => lower(a) === lower(b);
 
 function search(locator) {
 	if (locator.css !== undefined) {
@@ -844,8 +841,7 @@ function search(locator) {
 	const by = Object.keys(fits).find((key) => locator[key] !== undefined);
 	const found = by ? fitting(fits[by]) : [];
 	if (found.length || by !== "role" || locator.name === undefined || locator.exact) return found;
-	const part = clean(locator.name).toLowerCase();
-	return fitting((el) => isShownAs(el, locator.role) && shownName(el).toLowerCase().includes(part));
+	return fitting((el) => isShownAs(el, locator.role) && says(shownName(el), locator.name));
 }
 
 // isShownAs reports whether a snapshot shows an element with a role, as it does the label of a box that it does not have.
@@ -862,7 +858,7 @@ function textSearch(text, fits = equal) {
 
 // isRead reports whether anything of the text of an element is shown: all of it may be that of a hidden one in it.
 const isRead = (el) => clean(textIn(el)) !== "";
-const ownText = (el) => [...childNodes(el)].map((node) => nodeType(node) === 3 ? data(node) : "").join(" ");
+const ownText = (el) => [...childNodes(el)].map((node) => nodeType(node) === 3 ? node.data : "").join(" ");
 
 function xpathSearch(path) {
 	const found = evaluateXPath(document, path, document, null, 7, null);
@@ -923,7 +919,7 @@ const withoutOne = (word) => word[40] ? [] :
 	[word, ...[...word].map((_, i) => word.slice(0, i) + word.slice(i + 1))];
 
 // ranked returns the things that have words in common with a text, or words like its words, the best ones first.
-const wordsOf = (text) => clean(text).toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
+const wordsOf = (text) => lower(text).split(/[^\p{L}\p{N}]+/u).filter(Boolean);
 function ranked(all, textOf, wanted) {
 	const asked = wordsOf(wanted), parts = new Set(asked.flatMap(withoutOne));
 	const begins = (a, b) => b[2] && a.startsWith(b);
@@ -959,11 +955,15 @@ function one(locator) {
 		if (pressed.length === 1) all = pressed;
 	}
 	if (all.length > 1) {
-		return {failure: {code: "many", total: all.length, near: all.slice(0, 3)
-			.map((el) => ({...describe(el), in: branch(el, all)}))}};
+		const open = all.filter((el) => !isFolded(el));
+		if (open.length) all = open;
 	}
-	return {el: all[0], resolved: found.resolved};
+	return all.length > 1 ? several(all) : {el: all[0], resolved: found.resolved};
 }
+
+// several returns the failure of what means several elements, and what distinguishes the first ones.
+const several = (all, most = 3) => ({failure: {code: "many", total: all.length, near: all.slice(0, most)
+	.map((el) => ({...describe(el), in: branch(el, all)}))}});
 
 // withoutWrappers leaves out controls that have nothing in them but another one of them, as a button around a button.
 const withoutWrappers = (all) => all.filter((el) => !all.some((inner) => inner !== el && contains(el, inner) &&
@@ -1057,13 +1057,13 @@ const nameIn = (node) => node.name === undefined ? node.name = name(node.el) : n
 
 // isAll reports whether an element has nothing in it but another one, so that it has the same name.
 const isAll = (el, inner) => !has(el, "aria-label") && !has(el, "aria-labelledby") &&
-	children(el).every((node) => nodeType(node) === 3 ? !clean(data(node)) : !isElement(node) || node === inner);
+	children(el).every((node) => nodeType(node) === 3 ? !clean(node.data) : !isElement(node) || node === inner);
 
 function treeOf(el, depth) {
 	const out = [];
 	for (const child of shownChildren(el)) {
 		if (nodeType(child) === 3) {
-			const text = clean(data(child));
+			const text = clean(child.data);
 			if (!text || !visible(parent(child) || el)) continue;
 			join(out, nodeOf("text", text, {box: el}));
 		} else if (isElement(child)) {
@@ -1276,8 +1276,9 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	lines = best.lines.map((make) => make(true));
 	const before = last;
 	if (isWhole) last = {...head, lines, level, roles, options};
-	return {...result, text: lines.slice(0, shown).join("\n"), ...isWhole && since && {since: before.lines},
-		...isWhole && since && before.url === head.url && before.title === head.title && {url: "", title: ""}};
+	const isSame = before.url === head.url && before.title === head.title;
+	return {...result, text: lines.slice(0, shown).join("\n"),
+		...isWhole && since && {since: before.lines, ...isSame && {url: "", title: ""}}};
 }
 
 // ---- Text
@@ -1308,7 +1309,7 @@ function weigh(withLinks) {
 	for (const el of allElements().reverse()) { // what is in an element comes before it
 		const own = sums.get(el) || [0, 0, 0], up = parent(el), around = sums.get(up) || [0, 0, 0];
 		for (const node of shownChildren(el)) {
-			const text = nodeType(node) === 3 ? clean(data(node)) : "", size = text && visible(el) ? text.length : 0;
+			const text = nodeType(node) === 3 ? clean(node.data) : "", size = text && visible(el) ? text.length : 0;
 			own[0] += size;
 			own[2] += size;
 		}
@@ -1472,7 +1473,7 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 		const inside = () => {
 			for (const node of !own && !mayHide.has(kind) || editable(el) ? children(el) : shownChildren(el)) {
 				if (isElement(node)) write(node, depth + 1);
-				else if (nodeType(node) === 3 && (seen || visible(el))) putText(data(node), el);
+				else if (nodeType(node) === 3 && (seen || visible(el))) putText(node.data, el);
 			}
 		};
 		if (kind === "br") return newLine();
@@ -1557,9 +1558,8 @@ function find(locator, {limit = 5, acting = false} = {}) {
 	const unseen = innerWidth * innerHeight === 0 || !found.elements.some(rendered);
 	return {...here, rank: unseen ? rank + 10 : rank, partial, total: found.elements.length, matches: found.elements.slice(0, limit).map((el) => {
 		const own = role(el), value_ = value(el), state = states(el, own);
-		return {...describe(el), ...value_ && {value: clip(value_, 60)}, ...state && {state},
-			...found.elements.length < 3 && {css: path(el)}};
-	}), ...found.resolved && {resolved: found.resolved}};
+		return {...describe(el), value: clip(value_, 60), state, ...found.elements.length < 3 && {css: path(el)}};
+	}), resolved: found.resolved};
 }
 
 // cover describes what covers an element. One without a role is hard to find by its name.
@@ -1619,7 +1619,7 @@ async function eventually(look, ms, isSo = Boolean) {
 function pointedAt(x, y) {
 	let el = pointInDocument(document, x, y);
 	for (let root; el && (root = shadowRoot(el));) {
-		const inner = pointInShadow(root, x, y);
+		const inner = root.elementFromPoint(x, y);
 		if (!inner || inner === el) break;
 		el = inner;
 	}
@@ -1642,7 +1642,7 @@ const controlOf = (el) => tag(el) === "label" && el.control || el;
 
 // showsTextOf reports whether an element shows text of a shadow host in a slot. Chrome reports the host as hit.
 const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && [...childNodes(hit)].some((node) =>
-	nodeType(node) === 3 && slotOfText(node) && within(el, slotOfText(node)));
+	nodeType(node) === 3 && node.assignedSlot && within(el, node.assignedSlot));
 
 const drawn = set("checkbox radio switch combobox textbox searchbox spinbutton");
 // boxLabelledBy returns the check box or radio button of a label that stands for it, since the tree does not have the box.
@@ -1674,8 +1674,12 @@ const filling = (el) => boxOf(el).width && boxOf(el).height ? el : elements(el).
 const standIn = (el) => !drawn.has(role(el)) || shown(el) ? filling(el) :
 	isBox(el) && labelsOf(el).find(shown) || (shown(drawing(el)) ? drawing(el) : el);
 
+// boxOf returns where an element can be hit: its first line, or the middle of a line that is drawn.
 function boxOf(el) {
-	return [...clientRects(el)].find((r) => r.width > 0 && r.height > 0) || rectOf(el);
+	const box = [...clientRects(el)].find((r) => r.width > 0 && r.height > 0);
+	if (!(el instanceof SVGGeometryElement) || box && style(el).fill !== "none") return box || rectOf(el);
+	const {x, y} = el.getPointAtLength(el.getTotalLength() / 2).matrixTransform(el.getScreenCTM());
+	return new DOMRect(x - 1, y - 1, 2, 2);
 }
 
 // atRest reports whether an element stays where it is as far as is known: the watch of the last act has seen no change
@@ -1690,13 +1694,16 @@ const atRest = () => action && !action.stopped && !action.missed &&
 const clipped = (el, x, y) => pastBoxes(el, x, y).find((up) => /auto|scroll/.test(style(up).overflow));
 
 // pastBoxes returns the boxes around an element that a point is outside of, the innermost first.
-const pastBoxes = (el, x, y) => outward(parent(el)).filter((up) => {
-	const {left, top, right, bottom} = rectOf(up);
-	return x < left || x > right || y < top || y > bottom;
-});
+const pastBoxes = (el, x, y) => outward(parent(el)).filter((up) => isPast(rectOf(up), x, y));
+const isPast = ({left, top, right, bottom}, x, y) => x < left || x > right || y < top || y > bottom;
 
-// ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead.
-async function ready(el, {keys, guarded, covered = true, edit = false, scroll = true, offset} = {}) {
+// sticks reports whether an element stays in its place, but for a part of the view, while others are scrolled.
+const sticks = (el) => outward(el).some((up) => /fixed|sticky/.test(style(up).position) &&
+	(rectOf(up).width < innerWidth || rectOf(up).height < innerHeight));
+
+// ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead. One that
+// is covered by what sticks is scrolled to the middle, the beginning and the end in turn.
+async function ready(el, {keys, guarded, covered = true, edit = false, scroll = true, offset, turn = 0} = {}) {
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
 	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
@@ -1706,7 +1713,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
 	let box = boxOf(el), still = keys || guarded && atRest(); // the keyboard reaches an element wherever it moves
 	if (!keys && (!box.width || !box.height)) return {why: "it has no size"};
-	if (scroll && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth ||
+	if (scroll && !turn && (box.top < 0 || box.left < 0 || box.bottom > innerHeight || box.right > innerWidth ||
 		clipped(el, box.left + box.width / 2, box.top + box.height / 2))) {
 		center(el);
 		still = keys;
@@ -1728,6 +1735,11 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 		const other = !offset && (isBox(el) && labelsOf(el).find(shown) || // or it is clipped, so that what is around it is hit
 			drawn.has(role(el)) && hit && within(hit, el) && drawing(el));
 		if (other && other !== el) return ready(other, {keys, covered, scroll});
+		const way = ["center", "start", "end"][turn];
+		if (covered && scroll && way && hit && sticks(hit)) {
+			center(el, way);
+			return ready(el, {keys, edit, offset, turn: turn + 1});
+		}
 		if (covered) return hit ? unreached(el, hit, x, y) : {why: "it is outside the view"};
 	}
 	return {x, y};
@@ -1758,7 +1770,7 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 		if (!failure) {
 			const at = await ready(found.el, how), other = checkShown(locator);
 			if (other) return other;
-			if (at.x !== undefined) return {...describe(found.el), ...at, ...found.resolved && {resolved: found.resolved}};
+			if (at.x !== undefined) return {...describe(found.el), ...at, resolved: found.resolved};
 			failure = notReady(found.el, at).failure;
 		}
 		if (clock() > until) return {failure};
@@ -1911,15 +1923,10 @@ function landed() {
 	const {el, to, received = false, missed = null, pressed = null} = guarded || {};
 	guarded = null;
 	if (missed && action) action.missed = true;
-	const held = () => {
-		const box = boxOf(standIn(el));
-		return !isConnected(el) || pressed.x >= box.left && pressed.x <= box.right && pressed.y >= box.top &&
-			pressed.y <= box.bottom;
-	};
+	const held = () => !isConnected(el) || !isPast(boxOf(standIn(el)), pressed.x, pressed.y);
 	const unclicked = !received && !missed && pressed &&
 		(!isConnected(el) ? "went away" : disabled(el) ? "was disabled" : held() ? "was covered" : "moved");
-	return {received: !missed && (received || Boolean(!to && pressed && held())), pressed: pressed !== null && !missed,
-		...unclicked && {unclicked}, ...missed && {missed}};
+	return {received: !missed && (received || Boolean(!to && pressed && held())), ...unclicked && {unclicked}, missed};
 }
 
 // hold swallows pointer events during an act in a frame, since they are meant for the frame. The point is where they
@@ -1927,8 +1934,8 @@ function landed() {
 async function hold(of, x, y) {
 	const el = frameAt(of);
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
-	const outside = x < 0 || y < 0 || x > innerWidth || y > innerHeight, clip = clipped(el, x, y);
-	if (outside || clip) {
+	const clip = clipped(el, x, y);
+	if (!pointedAt(x, y) || clip) { // outside the view, there is nothing
 		const before = rectOf(el), box = clip || scroller(), {left, top} = clip ? rectOf(clip) : {left: 0, top: 0};
 		box.scrollBy({left: x - left - box.clientWidth / 2, top: y - top - box.clientHeight / 2, behavior: "instant"});
 		await frame();
@@ -1949,7 +1956,7 @@ let action = null;
 
 // isChecked reports whether an element is checked: it says so, or the only box in it does. Some say nothing.
 function isChecked(el) {
-	const own = controlOf(el), root = shadowRoot(own), inner = root ? queryShadow(root, "[type=checkbox],[type=radio]") : [];
+	const own = controlOf(el), root = shadowRoot(own), inner = root ? queryRoot(root, "[type=checkbox],[type=radio]") : [];
 	const at = inner.length === 1 ? inner[0] : own, says = attribute(at, "aria-checked");
 	return isBox(at) || says ? at.checked || says === "true" : undefined;
 }
@@ -1959,7 +1966,7 @@ function watch(seen) {
 	const observer = new MutationObserver(seen), all = {subtree: true, childList: true, attributes: true, characterData: true};
 	const into = (root) => {
 		observer.observe(root, all);
-		for (const host of root === document ? queryDocument(root, mayHold) : queryShadow(root, mayHold)) {
+		for (const host of queryRoot(root, mayHold)) {
 			if (shadowRoot(host)) into(shadowRoot(host));
 		}
 	};
@@ -2185,7 +2192,7 @@ async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
 	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
 	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
 	remember(now);
-	return {...done, ...where(), changed: altered, around: now.around, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el), 200), checked: isChecked(el),
+	return {...done, ...where(), changed: altered, around: now.around, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el) || editable(el) && textIn(el) || "", 200), checked: isChecked(el),
 		open: isOpen(el)}};
 }
 
@@ -2210,9 +2217,10 @@ async function painted() {
 	return document.hidden || performance.getEntriesByType("paint").length > 0;
 }
 
-// focus focuses a field and selects what it holds, so that text that is typed replaces it.
+// focus focuses a field, or the editor that it is a part of, and selects what it holds, so that text that is typed replaces
+// it.
 function focus(el, all = true) {
-	if (isHTML(el)) focusHTML(el);
+	if (isHTML(el)) focusHTML(editable(el) && outward(el).findLast(editable) || el);
 	if (all && typeof el.select === "function" && tag(el) !== "form") el.select();
 	else if (all && editable(el)) getSelection().selectAllChildren(el);
 }
@@ -2268,7 +2276,6 @@ async function held(el, leave, later, wanted, rest) {
 	const isQuick = rest && !later && holdsText(el);
 	if (isQuick || later) await pause(0); // what the page does after its event
 	if (isQuick ? action.around : leave || later || !holdsText(el)) await frame();
-	const flat = (text) => text.replace(/\s/g, "");
 	if (wanted && el.value === undefined) await eventually(() => flat(holds(el)) === flat(wanted), 180);
 	const is = !el.form?.noValidate && el.validity;
 	const took = Boolean(leave && wanted) && !holds(el) && says(textAround(el), wanted) && !says(besideField, wanted);
@@ -2390,7 +2397,10 @@ async function choose(el, wanted, timeout) {
 	for (const until = clock() + timeout; ; await pause(30)) {
 		const options = [...list.options], pick = wanted.map((word) => optionsOf(el, word));
 		const at = pick.findIndex(([o]) => !o || disabled(o));
-		if (at >= 0 && !pick[at].length && clock() < until) continue;
+		if (at >= 0 && !pick[at].length && clock() < until) {
+			focus(el, false); // some are filled then
+			continue;
+		}
 		if (at >= 0) return noOption(el, wanted[at], pick[at][0], options);
 		const twice = pick.find((all) => all.length > 1), chosen = pick.flat();
 		if (twice) return alike(el, wanted[pick.indexOf(twice)], twice);
@@ -2403,14 +2413,16 @@ async function choose(el, wanted, timeout) {
 	}
 }
 
-// optionsOf returns the options of a native list that a word means: those with that value or reference, or else that label.
+// optionsOf returns the options of a native list that a word means: those that show it or have that reference, or else
+// that value, or else nearly that label.
 function optionsOf(el, word) {
-	const all = [...(el.list || el).options], own = all.filter((o) => o.value === word || refOf.get(o) === word);
-	return own.length ? own : all.filter((o) => equal(o.label, word));
+	const all = [...(el.list || el).options];
+	const is = [(o) => o.label === word || refOf.get(o) === word, (o) => o.value === word, (o) => equal(o.label, word)];
+	return all.filter(is.find((is) => all.some(is)) || is[2]);
 }
 
 // alike returns the failure of a list in which several options are what is wanted.
-const alike = (el, wanted, all) => ({failure: {...describe(el), code: "many", total: all.length, near: all.slice(0, 5).map(describe),
+const alike = (el, wanted, all) => ({failure: {...describe(el), ...several(all, 5).failure,
 	why: `${quoted(clip(wanted, 40))} of ${describeLine(el)}`}});
 
 // noOption returns the failure of a list in which an option is not there, or disabled, and names those that are.
@@ -2584,7 +2596,7 @@ function assign(el, text, leave) {
 
 // settle waits until the document has not changed for a while: {settled}, false when the time is up before.
 async function settle({quiet = 100, timeout = 2000} = {}) {
-	const now = {last: clock(), effects: 0, effectsTold: 0}, stop = watch(() => { now.last = clock(); });
+	const now = {last: clock()}, stop = watch(() => { now.last = clock(); });
 	try {
 		return {settled: await calm(now, {quiet, still: quiet, timeout})};
 	} finally {
@@ -2618,13 +2630,13 @@ async function until({text: wanted, url, locator, within: outer = {}, gone = fal
 }
 
 // says reports whether a text includes another one, without regard to case and white space.
-function says(text, part) { return clean(text).toLowerCase().includes(clean(part).toLowerCase()); }
+function says(text, part) { return lower(text).includes(lower(part)); }
 
 // lineWith returns the line of a text that includes a part of it and more, from the part on if it is long.
 function lineWith(text, part) {
 	const line = clean(text.split("\n").find((line) => says(line, part)) || "");
 	if (line.length <= clean(part).length) return "";
-	return line.length > 90 ? clip(line.slice(line.toLowerCase().indexOf(clean(part).toLowerCase())), 90) : line;
+	return line.length > 90 ? clip(line.slice(line.toLowerCase().indexOf(lower(part))), 90) : line;
 }
 
 // pageText returns what the page says, in shadow roots, too.
@@ -2635,9 +2647,9 @@ function pageText() {
 			const root = shadowRoot(el);
 			if (!root || excluded(el)) continue;
 			for (const node of childNodes(root)) {
-				parts.push(nodeType(node) === 3 ? data(node) : isElement(node) && !excluded(node) ? textIn(node) : "");
+				parts.push(nodeType(node) === 3 ? node.data : isElement(node) && !excluded(node) ? textIn(node) : "");
 			}
-			addRoots(queryShadow(root, "*"));
+			addRoots(queryRoot(root, "*"));
 		}
 	};
 	addRoots(queryDocument(document, "*"));

@@ -25,14 +25,14 @@ type Effects struct {
 
 // ended is the result of the function end of page.js.
 type ended struct {
-	Received, Pressed, Changed, Settled bool          // Pressed: the press arrived, whatever followed
-	Around                              bool          // something other than the element has changed
-	Unclicked                           string        // why no click followed the press
-	Missed, Now                         *page.Element // Now: the element, if its name has changed
-	URL, Title, Document                string
-	Value                               *string
-	Open                                bool  // the element shows a list
-	Checked                             *bool // nil: it does not say
+	Received, Changed, Settled bool
+	Around                     bool          // something other than the element has changed
+	Unclicked                  string        // why no click followed the press
+	Missed, Now                *page.Element // Now: the element, if its name has changed
+	URL, Title, Document       string
+	Value                      *string
+	Open                       bool  // the element shows a list
+	Checked                    *bool // nil: it does not say
 }
 
 // settleTime bounds how long an act waits for its effects. quietTime bounds how long it waits for a document that
@@ -139,8 +139,8 @@ func finish(v *page.Visit, start *begun, fault *api.Error) (*Effects, *ended, *a
 			continue
 		}
 		now.Now, now.Unclicked = cmp.Or(now.Now, last.Now), cmp.Or(now.Unclicked, last.Unclicked)
-		now.Received, now.Pressed = now.Received || last.Received, now.Pressed || last.Pressed
-		now.Around, now.Changed = now.Around || last.Around, now.Changed || last.Changed || now.Document != start.Document
+		now.Received, now.Around = now.Received || last.Received, now.Around || last.Around
+		now.Changed = now.Changed || last.Changed || now.Document != start.Document
 		if last = &now; now.Missed != nil {
 			return e, last, nil
 		}
