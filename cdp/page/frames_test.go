@@ -166,6 +166,13 @@ func TestFramesInBoxes(t *testing.T) {
 		!strings.HasPrefix(o.Caused.Frames[0], inner+"/echo") {
 		t.Errorf("back: %s, %s", effects(o), exit(err))
 	}
+	c.show(t, url+"/", `<!doctype html><header style="position:fixed;inset:0 0 auto;height:160px;background:#ccc">Head</header><p
+		style="height:1000px"></p><iframe id=f height=1300 src="`+inner+`/echo?`+html.EscapeString(
+		`<p style="height:900px"></p><button onclick="this.textContent='A'">Below</button>`)+`"></iframe><p style="height:2000px"></p>`)
+	c.evaluate(t, "scrollTo(0, f.offsetTop + 900)")
+	if e, err := run(t, c, Click, ClickParams{Element: "Below"}); err != nil {
+		t.Errorf("below what stays: %s, %s", effects(e), exit(err))
+	}
 }
 
 // TestHungFrames looks at a page of which a frame in another process runs a script that does not end. The answer has

@@ -784,7 +784,7 @@ function branch(el, others) {
 }
 
 const noElements = "a PDF has no elements; page.text reads it";
-const notAll = "there was no time to look at all of the page: give a larger timeout, or name the element by css=";
+const notAll = "there was no time for all of the page: give a larger timeout, or name the element by css=";
 
 function byRef(ref) {
 	const kept = refs.get(ref);
@@ -1934,15 +1934,14 @@ function landed() {
 async function hold(of, x, y) {
 	const el = frameAt(of);
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
-	const clip = clipped(el, x, y);
-	if (!pointedAt(x, y) || clip) { // outside the view, there is nothing
+	const clip = clipped(el, x, y), hit = pointedAt(x, y); // null outside the view
+	if (!hit || clip || hit !== el && sticks(hit)) {
 		const before = rectOf(el), box = clip || scroller(), {left, top} = clip ? rectOf(clip) : {left: 0, top: 0};
 		box.scrollBy({left: x - left - box.clientWidth / 2, top: y - top - box.clientHeight / 2, behavior: "instant"});
 		await frame();
 		const after = rectOf(el);
 		if (before.x !== after.x || before.y !== after.y) return {moved: true};
 	}
-	const hit = pointedAt(x, y);
 	if (hit === el) return guard(null);
 	if (!hit) return notReady(el, {why: "it is outside the view"});
 	if (!rendered(el) || !visible(el)) return notReady(el, {why: "its frame is not visible"});
