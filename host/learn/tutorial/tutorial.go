@@ -1,5 +1,4 @@
-// Package tutorial tracks progress in the tutorial of a plugin: which steps the recorded events show as done, and
-// which is next.
+// Package tutorial tracks progress in the tutorial of a plugin: which steps the traces show as done, and which is next.
 package tutorial
 
 import (
@@ -11,14 +10,6 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// Event is a call, a search or a describe that has ended.
-type Event struct {
-	Op       string // "call", "search" or "describe"
-	Tool     string // qualified; "" for a search
-	Code     string
-	ExitCode int
-}
 
 // States of a step.
 const (
@@ -57,37 +48,37 @@ func (p *Progress) Due() []Step {
 	return lists.Filter(p.Steps, func(s Step) bool { return s.State == Now })
 }
 
-// Walk compares the steps of a plugin's tutorial with events in the order in which they ended. A step is done when its
-// tool was used, with any parameters, and ended in the expected exit code. A step that leaves no record, such as a
-// list, is due together with the step after it, and done when that is.
-func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []Event) *Progress {
+// Walk compares the steps of a plugin's tutorial with records in the order in which they were written. A step is done
+// when its tool was used, with any parameters, and ended in the expected exit code. A step that leaves no record, such
+// as a list, is due together with the step after it, and done when that is.
+func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, records []host.Record) *Progress {
 	p := &Progress{Plugin: plugin, Steps: make([]Step, 0, len(steps))}
-	expected := make([]Event, len(steps)) // the event that each step leaves; Op is "" if it leaves none
+	expected := make([]*host.Record, len(steps))
 	for i, s := range steps {
 		step := Step{Step: i + 1, Say: manifest.CleanLine(s.Say), Run: manifest.CleanLine(s.Run), State: Pending}
 		if s.Expect != nil {
 			step.ExitCode = s.Expect.ExitCode
 		}
 		p.Steps = append(p.Steps, step)
-		expected[i] = expectedEvent(catalog, step)
+		expected[i] = expectedRecord(catalog, step)
 	}
 	due := func() int { // the first step from p.Done on that leaves a record
 		at := p.Done
-		for at < len(expected) && expected[at].Op == "" {
+		for at < len(expected) && expected[at] == nil {
 			at++
 		}
 		return at
 	}
-	for _, s := range events {
+	for _, r := range records {
 		at := due()
 		if at == len(steps) {
 			break
 		}
 		want := expected[at]
 		switch {
-		case s.Op != want.Op || !strings.EqualFold(s.Tool, want.Tool):
-		case s.ExitCode != want.ExitCode:
-			p.LastTry = &Outcome{s.Code, s.ExitCode}
+		case r.Op != want.Op || !strings.EqualFold(r.Tool, want.Tool):
+		case r.ExitCode != want.ExitCode:
+			p.LastTry = &Outcome{r.Code, r.ExitCode}
 		default:
 			p.Done, p.LastTry = at+1, nil
 		}
@@ -105,14 +96,16 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, events []
 	return p
 }
 
-// expectedEvent returns the event that a step leaves when it ends as it should.
-func expectedEvent(catalog *host.Catalog, s Step) Event {
+// expectedRecord returns the record that a step leaves when it ends as it should, nil if it leaves none.
+func expectedRecord(catalog *host.Catalog, s Step) *host.Record {
 	next, _ := commandline.Read(catalog, s.Run)
 	switch next.Op {
 	case "", step.OpList, step.OpListen:
-		return Event{}
+		return nil
+	case step.OpCall:
+		return &host.Record{Tool: next.Tool, ExitCode: s.ExitCode}
 	case step.OpSearch:
-		return Event{Op: string(next.Op), ExitCode: s.ExitCode}
+		return &host.Record{Op: string(next.Op), ExitCode: s.ExitCode}
 	}
-	return Event{Op: string(next.Op), Tool: next.Tool, ExitCode: s.ExitCode}
+	return &host.Record{Op: string(next.Op), Tool: next.Tool, ExitCode: s.ExitCode}
 }

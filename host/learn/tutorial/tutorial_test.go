@@ -34,29 +34,29 @@ func TestWalk(t *testing.T) {
 			Expect: &manifest.Expect{ExitCode: 10}},
 		{Say: "That is all.\x1b[2J"},
 	}
-	add, search := Event{Op: "call", Tool: "shop.Add", Code: "ok"}, Event{Op: "search", Code: "ok"}
-	sold := Event{Op: "call", Tool: "shop.sell", Code: "ok"}
-	soldOut := Event{Op: "call", Tool: "shop.sell", Code: "tool_failed", ExitCode: 10}
-	wrong := Event{Op: "call", Tool: "shop.add", Code: "invalid_args", ExitCode: 81}
+	add, search := host.Record{Tool: "shop.Add", Code: "ok"}, host.Record{Op: "search", Code: "ok"}
+	sold := host.Record{Tool: "shop.sell", Code: "ok"}
+	soldOut := host.Record{Tool: "shop.sell", Code: "tool_failed", ExitCode: 10}
+	wrong := host.Record{Tool: "shop.add", Code: "invalid_args", ExitCode: 81}
 	for _, c := range []struct {
 		name     string
-		events   []Event
+		records  []host.Record
 		states   string // d: done, n: now, l: later
 		tried    int
 		finished bool
 	}{
 		{"nothing", nil, "nnllll", 0, false},
-		{"one", []Event{add}, "ddnnll", 0, false},
-		{"described is not called", []Event{{Op: "describe", Tool: "shop.add"}}, "nnllll", 0, false},
-		{"failed", []Event{wrong, wrong}, "nnllll", 81, false},
-		{"failed, then not", []Event{wrong, add}, "ddnnll", 0, false},
-		{"failed, after it was done", []Event{add, wrong}, "ddnnll", 0, false},
-		{"out of turn", []Event{search, soldOut, add}, "ddnnll", 0, false},
-		{"two", []Event{add, search}, "ddddnl", 0, false},
-		{"succeeded, and should fail", []Event{add, search, sold}, "ddddnl", 0, false},
-		{"all, with others between", []Event{add, add, search, sold, soldOut, add}, "dddddn", 0, true},
+		{"one", []host.Record{add}, "ddnnll", 0, false},
+		{"described is not called", []host.Record{{Op: "describe", Tool: "shop.add"}}, "nnllll", 0, false},
+		{"failed", []host.Record{wrong, wrong}, "nnllll", 81, false},
+		{"failed, then not", []host.Record{wrong, add}, "ddnnll", 0, false},
+		{"failed, after it was done", []host.Record{add, wrong}, "ddnnll", 0, false},
+		{"out of turn", []host.Record{search, soldOut, add}, "ddnnll", 0, false},
+		{"two", []host.Record{add, search}, "ddddnl", 0, false},
+		{"succeeded, and should fail", []host.Record{add, search, sold}, "ddddnl", 0, false},
+		{"all, with others between", []host.Record{add, add, search, sold, soldOut, add}, "dddddn", 0, true},
 	} {
-		p := Walk(catalog, "shop", steps, c.events)
+		p := Walk(catalog, "shop", steps, c.records)
 		states, done := "", 0
 		for _, s := range p.Steps {
 			states += s.State[:1]

@@ -1,7 +1,6 @@
 package learning
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -47,11 +46,11 @@ func runLearn(ctx context.Context, app *command.App, plugin string) error {
 	if len(m.Tutorial) == 0 {
 		return host.Errorf(host.NotFound, "%s has no tutorial", at.Plugin).WithSteps(at.ListStep()).WithNext("parley learn")
 	}
-	events, err := events(app)
+	records, err := ownRecords(app)
 	if err != nil {
 		return err
 	}
-	data := tutorial.Walk(h.Catalog(), at.Plugin, m.Tutorial, events)
+	data := tutorial.Walk(h.Catalog(), at.Plugin, m.Tutorial, records)
 	next := []string{}
 	for _, s := range data.Due() {
 		if strings.HasPrefix(s.Run, "parley ") {
@@ -72,7 +71,7 @@ func listTutorials(ctx context.Context, app *command.App) error {
 	if err != nil {
 		return err
 	}
-	events, err := events(app)
+	records, err := ownRecords(app)
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,7 @@ func listTutorials(ctx context.Context, app *command.App) error {
 		if len(m.Tutorial) == 0 {
 			continue
 		}
-		progress := tutorial.Walk(h.Catalog(), p.Info().Name, m.Tutorial, events)
+		progress := tutorial.Walk(h.Catalog(), p.Info().Name, m.Tutorial, records)
 		data.Total++
 		data.Tutorials = append(data.Tutorials, tutorialRow{
 			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,
@@ -142,8 +141,8 @@ type tutorialRow struct {
 	Finished bool   `json:"finished"`
 }
 
-// events returns what this session did. Without a session, it returns what was done in no session.
-func events(app *command.App) ([]tutorial.Event, error) {
+// ownRecords returns what this session did. Without a session, it returns what was done in no session.
+func ownRecords(app *command.App) (records []host.Record, err error) {
 	s, err := app.Settings()
 	if err != nil {
 		return nil, err
@@ -157,14 +156,12 @@ func events(app *command.App) ([]tutorial.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	var events []tutorial.Event
 	recent := history.Filter{Since: learnSince, Filter: record.Filter{Session: principal.Session.String()}}
 	err = history.ExportTraces(app, recent, func(r trace.Record) error {
 		if r.Session == recent.Session {
-			event := tutorial.Event{Op: cmp.Or(r.Op, "call"), Tool: r.Tool, Code: r.Code, ExitCode: r.ExitCode}
-			events = append(events, event)
+			records = append(records, r)
 		}
 		return nil
 	})
-	return events, err
+	return records, err
 }
