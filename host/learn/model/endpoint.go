@@ -63,13 +63,6 @@ func isLoopback(name string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// reply is what an endpoint returned.
-type reply struct {
-	text      string
-	in, out   int
-	estimated bool // the endpoint did not count
-}
-
 // errTooLong is the cause of an error about a reply that is larger than maxReply.
 var errTooLong = errors.New("the reply is too long")
 
@@ -82,29 +75,29 @@ type passing struct {
 
 func (p *passing) Error() string { return p.err.Error() }
 
-// try sends a question once.
-func (e *Endpoint) try(ctx context.Context, q *Question) (*reply, error) {
+// try sends a question once, and completes the exchange with the answer.
+func (e *Endpoint) try(ctx context.Context, q *Question, x *Exchange) error {
 	timeout := cmp.Or(e.Timeout, defaultTimeout)
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	raw, status, header, err := e.post(limited, q)
 	switch {
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return context.Cause(ctx)
 	case limited.Err() != nil:
-		return nil, &passing{err: fmt.Errorf("no complete reply within %v", timeout), spent: true}
+		return &passing{err: fmt.Errorf("no complete reply within %v", timeout), spent: true}
 	case err != nil:
-		return nil, &passing{err: err, spent: status == http.StatusOK}
+		return &passing{err: err, spent: status == http.StatusOK}
 	case len(raw) > maxReply:
-		return nil, &host.Error{Code: host.LimitExceeded, Cause: errTooLong,
+		return &host.Error{Code: host.LimitExceeded, Cause: errTooLong,
 			Message: fmt.Sprintf("the reply of %s has more than %d bytes", e.URL, maxReply)}
 	case status == http.StatusBadRequest && e.limitField == "" && bytes.Contains(raw, []byte("max_completion_tokens")):
 		e.limitField = "max_completion_tokens" // newer models of OpenAI take no other
-		return nil, &passing{err: errors.New("it takes max_completion_tokens")}
+		return &passing{err: errors.New("it takes max_completion_tokens")}
 	case status != http.StatusOK:
-		return nil, e.statusError(status, header, raw)
+		return e.statusError(status, header, raw)
 	}
-	return parseReply(q, raw)
+	return x.complete(q, raw)
 }
 
 // post returns the body of a reply, or its beginning if it is larger than maxReply, without the key.
@@ -184,8 +177,9 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// parseReply reads a completion. The next try may give a better one if it is not complete JSON, or has no choice.
-func parseReply(q *Question, raw []byte) (*reply, error) {
+// complete adds the answer in a completion. The next try may give a better one if it is not complete JSON, or has no
+// choice.
+func (x *Exchange) complete(q *Question, raw []byte) error {
 	var c struct {
 		Choices []struct {
 			Message struct {
@@ -199,18 +193,18 @@ func parseReply(q *Question, raw []byte) (*reply, error) {
 	}
 	if err := json.Unmarshal(raw, &c); err != nil {
 		err = errors.New("the reply is not a completion: " + manifest.CleanLine(err.Error()))
-		return nil, &passing{err: err, spent: true}
+		return &passing{err: err, spent: true}
 	}
 	if len(c.Choices) == 0 {
-		return nil, &passing{err: errors.New("the reply has no choices"), spent: true}
+		return &passing{err: errors.New("the reply has no choices"), spent: true}
 	}
-	r := &reply{text: c.Choices[0].Message.Content}
+	x.Answer = &c.Choices[0].Message.Content
 	if c.Usage != nil && c.Usage.In >= 0 && c.Usage.Out >= 0 {
-		r.in, r.out = c.Usage.In, c.Usage.Out
+		x.In, x.Out = c.Usage.In, c.Usage.Out
 	} else {
-		r.in, r.out, r.estimated = q.tokens(), manifest.Tokens(r.text), true
+		x.In, x.Out, x.Estimated = q.tokens(), manifest.Tokens(*x.Answer), true
 	}
-	return r, nil
+	return nil
 }
 
 // sleep waits, unless the context ends before.

@@ -167,16 +167,13 @@ func (c *Client) send(ctx context.Context, q *Question) (string, error) {
 	x := &Exchange{Time: time.Now().UTC().Truncate(time.Millisecond), Digest: q.digest(c.Endpoint.Name), Kind: q.Kind,
 		Model: c.Endpoint.Name, System: q.System, Text: q.Text, Limit: q.Limit}
 	c.used.Calls++
-	r, err := c.Endpoint.try(ctx, q)
+	err := c.Endpoint.try(ctx, q, x)
 	x.MS = float64(time.Since(x.Time).Milliseconds())
-	var again *passing
-	switch {
-	case err == nil:
-		x.Answer, x.In, x.Out, x.Estimated = &r.text, r.in, r.out, r.estimated
-	case errors.As(err, &again) && again.spent || errors.Is(err, errTooLong):
-		x.Error, x.In, x.Out, x.Estimated = err.Error(), q.tokens(), q.Limit, true // as if all of it was charged
-	default:
+	if err != nil {
 		x.Error = err.Error()
+	}
+	if again := (*passing)(nil); errors.As(err, &again) && again.spent || errors.Is(err, errTooLong) {
+		x.In, x.Out, x.Estimated = q.tokens(), q.Limit, true // as if all of it was charged
 	}
 	c.used.In, c.used.Out = c.used.In+x.In, c.used.Out+x.Out
 	c.used.Estimated = c.used.Estimated || x.Estimated
@@ -186,7 +183,7 @@ func (c *Client) send(ctx context.Context, q *Question) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return r.text, nil
+	return *x.Answer, nil
 }
 
 // gaveUp returns the error of a question that was not answered.

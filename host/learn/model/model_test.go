@@ -181,7 +181,7 @@ func TestRecordingAnswers(t *testing.T) {
 	}
 
 	recording, err := OpenRecording(path, false)
-	if err != nil || recording.Damaged != 1 || fmt.Sprint(recording.Models()) != "[m]" {
+	if err != nil || recording.Damaged != 1 || fmt.Sprint(recording.Models) != "[m]" {
 		t.Fatalf("%+v, %v", recording, err)
 	}
 	replay := &Client{Endpoint: &Endpoint{Name: "m"}, Recording: recording, Replay: true}
@@ -269,8 +269,9 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte(`{"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-1}}`))
 	f.Add([]byte("{\"digest\":\"d\",\"answer\":\"\"}\n{"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if r, err := parseReply(&question, data); err == nil && (r.in < 0 || r.out < 0) {
-			t.Errorf("%+v", r)
+		var x Exchange
+		if err := x.complete(&question, data); err == nil && (x.In < 0 || x.Out < 0) {
+			t.Errorf("%+v", x)
 		}
 		path := filepath.Join(t.TempDir(), "r")
 		if err := os.WriteFile(path, data, 0o600); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/parley-tools/parley/host"
@@ -40,10 +39,10 @@ const maxRecording = 256 << 20
 // Recording is a file of exchanges, one JSON object a line. Questions with an answer in it are not asked again.
 type Recording struct {
 	Path    string
-	Damaged int // lines that are not exchanges, such as one that was being written when the machine stopped
+	Models  []string // of the exchanges in it
+	Damaged int      // lines that are not exchanges, such as one that was being written when the machine stopped
 
 	answers map[string]*Exchange
-	models  []string
 	open    bool // the last line has no line break
 }
 
@@ -67,13 +66,10 @@ func OpenRecording(path string, mayBeNew bool) (*Recording, error) {
 		if x.Answer != nil {
 			r.answers[x.Digest] = x
 		}
-		r.models = lists.Add(r.models, x.Model)
+		r.Models = lists.Add(r.Models, x.Model)
 	}
 	return r, nil
 }
-
-// Models returns the names of the models in a recording.
-func (r *Recording) Models() []string { return slices.Clone(r.models) }
 
 // append adds an exchange to the file before anything is done with the answer.
 func (r *Recording) append(x *Exchange) error {

@@ -106,7 +106,7 @@ func recordingPath(app *command.App, name string) string {
 
 // replayedModel chooses the model of a recording: the configured one, or else the only one.
 func replayedModel(c *model.Client) error {
-	models := c.Recording.Models()
+	models := c.Recording.Models
 	switch {
 	case slices.Contains(models, c.Endpoint.Name):
 	case len(models) == 1:
