@@ -64,6 +64,11 @@ type Miss struct {
 	Got   []string `json:"got"`  // the first five hits
 }
 
+func (m Miss) String() string {
+	found := cmp.Or(strings.Join(m.Got, ", "), "nothing")
+	return fmt.Sprintf("%s: %q finds %s", m.Want[0], manifest.CleanValue(m.Query), found)
+}
+
 // Read reads a set: one JSON object per line; empty lines are ignored. The error is invalid_args and names the
 // first twenty invalid lines.
 func Read(r io.Reader) ([]Query, error) {
@@ -146,114 +151,88 @@ func Hits(h *call.Host, q search.Query) (names []string) {
 // Evaluate searches all plugins of h for each query of a set. The searches are not recorded. The report depends only on
 // the set and the plugins.
 func Evaluate(set []Query, h *call.Host) *Report {
-	report := &Report{Queries: len(set)}
-	e := evaluation{rows: map[evalRow]*Score{}, names: map[string]string{}}
+	report, sums := &Report{Queries: len(set)}, map[[2]string]*Score{}
 	for _, q := range set {
-		relevant := map[string]float64{}
-		for name, grade := range q.Relevant {
-			full := e.resolve(h.Catalog(), name)
-			relevant[full] = max(relevant[full], grade)
-		}
+		relevant := report.resolve(h.Catalog(), q.Relevant)
 		got := Hits(h, search.Query{Text: q.Query, Limit: evalDepth})
 		good := goodAnswers(relevant)
 		rank := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
-		e.add(q.Kind, q.Half, rank, ndcg(got, relevant))
 		if rank < 0 || rank >= 5 {
 			report.Misses = append(report.Misses,
 				Miss{Query: q.Query, Kind: q.Kind, Want: good, Got: got[:min(5, len(got))]})
 		}
+		for _, half := range slices.Compact([]string{"", q.Half}) {
+			for _, kind := range slices.Compact([]string{allKinds, cmp.Or(q.Kind, allKinds)}) {
+				row := [2]string{half, kind}
+				if sums[row] == nil {
+					sums[row] = &Score{Kind: kind, Half: half}
+				}
+				sums[row].add(rank, ndcg(got, relevant))
+			}
+		}
 	}
-	report.Scores = e.scores()
-	slices.Sort(e.unknown)
-	report.Unknown = e.unknown
+	for _, s := range sums {
+		report.Scores = append(report.Scores, s.mean())
+	}
+	slices.SortFunc(report.Scores, func(a, b Score) int {
+		return cmp.Or(cmp.Compare(a.Half, b.Half), difficulty(a.Kind)-difficulty(b.Kind), cmp.Compare(a.Kind, b.Kind))
+	})
+	slices.Sort(report.Unknown)
 	return report
 }
 
-type evaluation struct {
-	rows    map[evalRow]*Score
-	names   map[string]string // name in the set -> name in the catalog
-	unknown []string
+// resolve returns grades by the names that the catalog has, and adds the names that it does not have to the report.
+func (r *Report) resolve(c *host.Catalog, grades map[string]float64) map[string]float64 {
+	relevant := map[string]float64{}
+	for name, grade := range grades {
+		if !slices.Contains(r.Unknown, name) {
+			if at, err := c.Find(name); err == nil && at.Tool != nil {
+				name = at.Name()
+			} else {
+				r.Unknown = append(r.Unknown, name)
+			}
+		}
+		relevant[name] = max(relevant[name], grade)
+	}
+	return relevant
 }
 
-type evalRow struct{ half, kind string }
-
-func (e *evaluation) resolve(c *host.Catalog, name string) string {
-	if full, ok := e.names[name]; ok {
-		return full
+// add counts a query. rank counts from 0; -1 means not found.
+func (s *Score) add(rank int, gain float64) {
+	s.Queries++
+	s.NDCG10 += gain
+	if rank < 0 {
+		return
 	}
-	full := name
-	if a, err := c.Find(name); err == nil && a.Tool != nil {
-		full = a.Name()
-	} else {
-		e.unknown = append(e.unknown, name)
+	s.MRR += 1 / float64(rank+1)
+	if rank == 0 {
+		s.Success1++
 	}
-	e.names[name] = full
-	return full
-}
-
-// add counts a query for its kind and for all kinds, in the whole set and in its half. rank counts from 0; -1 means not
-// found.
-func (e *evaluation) add(kind, half string, rank int, gain float64) {
-	rows := []evalRow{{"", kind}, {"", "all"}}
-	if kind == "" || kind == "all" {
-		rows = rows[1:]
-	}
-	if half != "" {
-		for _, r := range rows {
-			rows = append(rows, evalRow{half, r.kind})
-		}
-	}
-	for _, r := range rows {
-		s := e.rows[r]
-		if s == nil {
-			s = &Score{Kind: r.kind, Half: r.half}
-			e.rows[r] = s
-		}
-		s.Queries++
-		s.NDCG10 += gain
-		if rank < 0 {
-			continue
-		}
-		s.MRR += 1 / float64(rank+1)
-		if rank == 0 {
-			s.Success1++
-		}
-		if rank < 5 {
-			s.Success5++
-		}
+	if rank < 5 {
+		s.Success5++
 	}
 }
 
-// scores returns the means, ordered by kind from the easiest to the hardest, with "all" last.
-func (e *evaluation) scores() []Score {
-	order := []string{"exact", "partial", "typo", "concept"}
-	difficulty := func(kind string) int {
-		if i := slices.Index(order, kind); i >= 0 {
-			return i
-		}
-		if kind == "all" {
-			return len(order) + 1
-		}
-		return len(order)
+// mean returns the means of what was counted.
+func (s *Score) mean() Score {
+	mean := func(sum float64) float64 { return math.Round(sum/float64(s.Queries)*1e4) / 1e4 }
+	return Score{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)}
+}
+
+// allKinds is the kind of the rows for all kinds.
+const allKinds = "all"
+
+// difficulty orders kinds from the easiest to the hardest, with those that are not known after them, and all kinds last.
+func difficulty(kind string) int {
+	order := []string{"exact", "partial", "typo", "concept", "other", allKinds}
+	if i := slices.Index(order, kind); i >= 0 {
+		return i
 	}
-	var out []Score
-	for _, s := range e.rows {
-		n := float64(s.Queries)
-		mean := func(sum float64) float64 { return math.Round(sum/n*1e4) / 1e4 }
-		out = append(out,
-			Score{s.Kind, s.Half, s.Queries, mean(s.Success1), mean(s.Success5), mean(s.MRR), mean(s.NDCG10)})
-	}
-	slices.SortFunc(out, func(a, b Score) int {
-		return cmp.Or(cmp.Compare(a.Half, b.Half), difficulty(a.Kind)-difficulty(b.Kind), cmp.Compare(a.Kind, b.Kind))
-	})
-	return out
+	return slices.Index(order, "other")
 }
 
 func goodAnswers(relevant map[string]float64) []string {
-	best := 0.0
-	for _, grade := range relevant {
-		best = max(best, grade)
-	}
+	best := slices.Max(slices.Collect(maps.Values(relevant)))
 	var good []string
 	for name, grade := range relevant {
 		if grade >= min(2, best) {
@@ -285,4 +264,36 @@ func ndcg(got []string, relevant map[string]float64) float64 {
 		return 0 // grades too small to gain anything
 	}
 	return sum / ideal
+}
+
+// TaskReport reports whether search finds the tools of a plugin by the task phrases in its manifest.
+type TaskReport struct {
+	Plugin  string `json:"plugin"`
+	Tools   int    `json:"tools"`
+	Phrases int    `json:"phrases"`
+	Misses  []Miss `json:"misses,omitempty"` // phrases whose own tool is not among the first five hits in all plugins
+}
+
+// CheckTasks searches all plugins for each task phrase of a plugin's tools. The searches are not recorded. The error is
+// not_found for an unknown plugin.
+func CheckTasks(h *call.Host, plugin string) (*TaskReport, error) {
+	at, err := h.Catalog().FindIn(plugin, "")
+	if err != nil {
+		return nil, err
+	}
+	names, err := at.Provider.Names()
+	if err != nil {
+		return nil, err
+	}
+	var set []Query
+	for _, name := range names {
+		tool, err := at.Provider.Tool(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, phrase := range tool.Tasks {
+			set = append(set, Query{Query: phrase, Relevant: map[string]float64{at.Plugin + "." + name: 1}})
+		}
+	}
+	return &TaskReport{at.Plugin, len(names), len(set), Evaluate(set, h).Misses}, nil
 }

@@ -56,7 +56,7 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 		misses := command.Strings(report.Misses[:min(most, len(report.Misses))])
 		return host.Errorf(host.InvalidPlugin, "%d of %s of %s do not find their own tool among the first five: %s",
 			len(report.Misses), manifest.Plural(report.Phrases, "task phrase"), report.Plugin, strings.Join(misses, "; ")).
-			WithNext("parley search " + command.QuoteWord(report.Misses[0].Phrase) + " --explain")
+			WithNext("parley search " + command.QuoteWord(report.Misses[0].Query) + " --explain")
 	}
 	data := struct {
 		*eval.TaskReport

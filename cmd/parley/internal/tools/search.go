@@ -248,7 +248,7 @@ func Measured(ctx context.Context, app *command.App, list string) (*call.Host, e
 	if err != nil {
 		return nil, err
 	}
-	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	return eval.Quiet(catalog)
 }
 
 // searchOptions are the options of a search.
