@@ -10,9 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/parley-tools/parley/host/learn/judge"
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/generate"
 	"github.com/parley-tools/parley/manifest/jsontext"
@@ -38,39 +39,20 @@ const (
 // readCalls reads the calls of the tool in the traces: those that succeeded, of the best session first, and those that
 // failed, of the worst session first.
 func (s *subject) readCalls() {
-	passed := map[string]float64{} // by session: 1 if its last call succeeded
-	for _, session := range judge.Sessions(s.Records) {
-		if session.CodesPass() {
-			passed[session.Name] = 1
-		}
-	}
+	s.calls = lists.Filter(s.Records, func(r host.Record) bool { return r.Op == "" && strings.EqualFold(r.Tool, s.full) })
 	seen := map[string]bool{}
-	for i := range s.Records {
-		r := &s.Records[i]
-		if r.Op != "" || !strings.EqualFold(r.Tool, s.full) {
-			continue
-		}
-		s.calls++
-		e := example{params: r.Params, score: passed[r.Session]}
-		if score, ok := s.Scores[r.Session]; ok {
-			e.score = score
-		}
+	for _, r := range s.calls {
+		e, list := example{params: r.Params, score: s.Scores[r.Session]}, &s.succeeded
 		if r.ExitCode != 0 {
 			s.failures++
-			e.errors = r.Code
+			e.errors, list = r.Code, &s.failed
 			for _, v := range r.Errors {
 				e.errors += fmt.Sprintf("; %s: %s, expected %s", v.Pointer, v.Keyword, v.Expected)
 			}
 		}
-		key := string(r.Params) + "\x00" + e.errors
-		if len(r.Params) > maxParams || seen[key] {
-			continue
-		}
-		seen[key] = true
-		if e.errors == "" {
-			s.succeeded = append(s.succeeded, e)
-		} else {
-			s.failed = append(s.failed, e)
+		if key := string(r.Params) + "\x00" + e.errors; len(r.Params) <= maxParams && !seen[key] {
+			seen[key] = true
+			*list = append(*list, e)
 		}
 	}
 	slices.SortStableFunc(s.succeeded, func(a, b example) int { return cmp.Compare(b.score, a.score) })
@@ -141,11 +123,8 @@ func (s *subject) queries(ctx context.Context) ([]query, error) {
 func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
 	var shown []example
 	for _, e := range s.succeeded {
-		if stats.AreShapes(e.params) || !s.valid(e.params) {
-			shown = append(shown, e)
-			continue
-		}
-		if s.order(string(e.params))%2 == 0 && len(calls) < maxCalls {
+		isCall := !stats.AreShapes(e.params) && s.valid(e.params)
+		if isCall && len(calls) < maxCalls && s.order(string(e.params))%2 == 0 {
 			calls = append(calls, e.params)
 		} else {
 			shown = append(shown, e)
@@ -221,9 +200,6 @@ Return JSON alone: {"queries":["..",".."]}, one for each call, in their order`})
 
 // paramsText returns a line for each parameter.
 func paramsText(t *manifest.Tool) string {
-	var b strings.Builder
-	for _, p := range manifest.Params(t.Params) {
-		fmt.Fprintf(&b, "  %s\n", p.Text())
-	}
-	return b.String()
+	lines := lists.Map(manifest.Params(t.Params), func(p manifest.Param) string { return "  " + p.Text() + "\n" })
+	return strings.Join(lines, "")
 }

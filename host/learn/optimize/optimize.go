@@ -19,6 +19,7 @@ import (
 	"github.com/parley-tools/parley/host/learn/suggest"
 	"github.com/parley-tools/parley/host/overlay"
 	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/schema"
 )
@@ -31,11 +32,10 @@ type Optimizer struct {
 	// Ask asks the model.
 	Ask func(ctx context.Context, q model.Question) (string, error)
 	// Try calls a tool without any right. Calls of a tool that reads are tried if traces have none.
-	Try func(ctx context.Context, tool string, params json.RawMessage) error
-	// Records are the traces. Scores are a model's scores by session; without one, the last call of a session decides.
-	Records []host.Record
-	Scores  map[string]float64
-	Seed    uint64 // seed of the split, and of generated calls
+	Try     func(ctx context.Context, tool string, params json.RawMessage) error
+	Records []host.Record      // the traces
+	Scores  map[string]float64 // how well sessions did, from 0 to 1
+	Seed    uint64             // seed of the split, and of generated calls
 }
 
 // MaxQuestions is the most that is asked about one tool: one question for queries, one for candidates, and two for the
@@ -80,7 +80,7 @@ func (o *Optimizer) Tool(ctx context.Context, current *overlay.Overlay, name str
 		return nil, err
 	}
 	r := &Result{Tool: s.full, Before: textsOf(s.tool), After: textsOf(s.tool), Edits: []overlay.Edit{},
-		Candidates: []Candidate{}, Calls: s.calls, Failed: s.failures}
+		Candidates: []Candidate{}, Calls: len(s.calls), Failed: s.failures}
 	own, err := s.queries(ctx)
 	r.Cold = s.cold
 	if err != nil {
@@ -186,7 +186,8 @@ type subject struct {
 	params   *schema.Schema // nil if it cannot be compiled
 	siblings []*manifest.Tool
 
-	calls, failures   int // in the traces
+	calls             []host.Record // in the traces
+	failures          int           // failed ones of them
 	succeeded, failed []example
 	cold              bool
 }
@@ -219,17 +220,14 @@ func (s *subject) findSiblings(base host.Provider) error {
 	if err != nil {
 		return err
 	}
-	names := eval.Hits(h, search.Query{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1})
-	for i, name := range names {
-		names[i] = strings.TrimPrefix(name, s.plugin+".")
-	}
+	hits := eval.Hits(h, search.Query{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1})
+	nearest := lists.Map(hits, func(name string) string { return strings.TrimPrefix(name, s.plugin+".") })
 	all, err := base.Names()
 	if err != nil {
 		return err
 	}
-	for _, name := range append(names, all...) {
-		if strings.EqualFold(name, s.tool.Name) || len(s.siblings) == maxSiblings ||
-			slices.ContainsFunc(s.siblings, func(t *manifest.Tool) bool { return strings.EqualFold(t.Name, name) }) {
+	for _, name := range lists.Add(nearest, all...) {
+		if strings.EqualFold(name, s.tool.Name) || len(s.siblings) == maxSiblings {
 			continue
 		}
 		t, err := base.Tool(name)

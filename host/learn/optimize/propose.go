@@ -2,9 +2,7 @@ package optimize
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
@@ -176,22 +174,17 @@ func (s *subject) refuse(ctx context.Context, c *Candidate) (string, error) {
 
 // values returns the strings that callers sent and that are long enough to be theirs, in lower case.
 func (s *subject) values() (values []string) {
-	add := func(params json.RawMessage) {
-		root, err := jsontext.Decode(params, jsontext.Limits{Bytes: host.MaxParams})
+	for _, r := range s.calls {
+		root, err := jsontext.Decode(r.Params, jsontext.Limits{Bytes: host.MaxParams})
 		if err != nil {
-			return
+			continue
 		}
 		jsontext.Values(root, func(_ []string, v any) {
 			sent, _ := v.(string)
-			if text := strings.ToLower(sent); len(text) >= minCopied && !slices.Contains(values, text) {
-				values = append(values, text)
+			if text := strings.ToLower(sent); len(text) >= minCopied {
+				values = lists.Add(values, text)
 			}
 		})
-	}
-	for i := range s.Records {
-		if r := &s.Records[i]; r.Op == "" && strings.EqualFold(r.Tool, s.full) {
-			add(r.Params)
-		}
 	}
 	return values
 }

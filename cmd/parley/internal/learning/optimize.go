@@ -162,14 +162,17 @@ func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
 	return proposals
 }
 
-// scores returns the scores of the sessions on which the recording has a verdict.
+// scores returns how well sessions did: 0 if the last call failed, else the score of the verdict in the recording, else
+// 1.
 func scores(records []host.Record, catalog *host.Catalog, client *model.Client) map[string]float64 {
 	found := map[string]float64{}
 	for _, s := range judge.Sessions(records) {
+		if !s.CodesPass() {
+			continue // the codes outrank the verdict
+		}
+		found[s.Name] = 1
 		if v := recordedVerdict(client, s, catalog); v != nil {
-			if found[s.Name] = v.Score; !s.CodesPass() { // the codes outrank the verdict
-				found[s.Name] = 0
-			}
+			found[s.Name] = v.Score
 		}
 	}
 	return found
