@@ -95,7 +95,7 @@ func (c *composer) params(t *manifest.Tool, arguments []stats.Argument, call int
 	params := map[string]any{}
 	known := manifest.Params(t.Params)
 	for _, a := range arguments {
-		p := param(known, "/"+jsontext.EscapeToken(a.Name))
+		p := param(known, a.Name)
 		if p == nil || 2*a.N <= c.sequence.N {
 			continue
 		}

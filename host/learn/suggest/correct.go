@@ -113,7 +113,7 @@ func (s *suggester) examples(plugin string, t *manifest.Tool) {
 			continue
 		}
 		for _, v := range violations {
-			p := param(manifest.Params(t.Params), v.Pointer)
+			p := paramAt(manifest.Params(t.Params), v.Pointer)
 			if name := strings.TrimPrefix(v.Pointer, "/"); p == nil {
 				delete(params, name)
 			} else if delete(params, p.Name); p.Default != nil {

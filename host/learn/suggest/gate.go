@@ -122,7 +122,7 @@ func (g *Gate) checkValue(e *overlay.Edit, t *manifest.Tool) string {
 	}
 	switch e.Field {
 	case overlay.Param, overlay.ParamAlias, overlay.From, overlay.Rare:
-		p := param(manifest.Params(t.Params), "/"+jsontext.EscapeToken(e.Param))
+		p := param(manifest.Params(t.Params), e.Param)
 		if p == nil {
 			return fmt.Sprintf("%s has no parameter %s", t.Name, manifest.CleanLine(e.Param))
 		}

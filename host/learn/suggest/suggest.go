@@ -138,7 +138,7 @@ func (s *suggester) tool(t *stats.Tool) {
 	sentences := map[string][]string{}
 	for _, f := range t.Fields {
 		low, _ := stats.Wilson(f.Read, f.Of)
-		p := param(params, f.Pointer)
+		p := paramAt(params, f.Pointer)
 		if low < minShare || p == nil {
 			continue
 		}
@@ -184,13 +184,17 @@ func inSessions(n int, t *stats.Tool) stats.Evidence {
 	return stats.Evidence{N: n, Sessions: t.Sessions}
 }
 
-// param returns the parameter that a pointer leads to or into.
-func param(params []manifest.Param, pointer string) *manifest.Param {
+// paramAt returns the parameter that a pointer leads to or into.
+func paramAt(params []manifest.Param, pointer string) *manifest.Param {
 	tokens, ok := jsontext.SplitPointer(pointer)
 	if !ok || len(tokens) == 0 {
 		return nil
 	}
-	return lists.Find(params, func(p *manifest.Param) bool { return p.Name == tokens[0] })
+	return param(params, tokens[0])
+}
+
+func param(params []manifest.Param, name string) *manifest.Param {
+	return lists.Find(params, func(p *manifest.Param) bool { return p.Name == name })
 }
 
 // sentenceFor returns what a description should say about a mistake of callers, in words of the schema, "" if it says
@@ -259,7 +263,7 @@ func exampleValue(t *manifest.Tool, name string) json.RawMessage {
 			return value
 		}
 	}
-	p := lists.Find(manifest.Params(t.Params), func(p *manifest.Param) bool { return p.Name == name })
+	p := param(manifest.Params(t.Params), name)
 	switch {
 	case p == nil:
 		return nil
@@ -344,7 +348,7 @@ func (s *suggester) rename(n stats.Rename) {
 		return
 	}
 	params := manifest.Params(at.Tool.Params)
-	if param(params, "/"+n.Meant) == nil || param(params, "/"+n.Sent) != nil {
+	if param(params, n.Meant) == nil || param(params, n.Sent) != nil {
 		return
 	}
 	s.add(at, overlay.Edit{Field: overlay.ParamAlias, Param: n.Meant, Value: n.Sent}, evidence{"alias",
@@ -476,7 +480,7 @@ func (s *suggester) isOrigin(o stats.Origin) bool {
 	if _, known := s.find(source); !ok || !valid || !known || strings.EqualFold(source, o.Tool) {
 		return false
 	}
-	p := param(manifest.Params(at.Tool.Params), "/"+jsontext.EscapeToken(o.Parameter))
+	p := param(manifest.Params(at.Tool.Params), o.Parameter)
 	low, _ := stats.Wilson(o.N, o.Of)
 	return p != nil && p.Enum == nil && low >= minOrigin
 }
@@ -497,10 +501,8 @@ func (s *suggester) miss(m stats.Miss) {
 		at.Tool.Docs.Standard}, at.Tool.Keywords, at.Tool.Aliases, at.Tool.Tasks), " "))
 	counts := map[string]int{}
 	for _, query := range m.Queries {
-		seen := map[string]bool{}
-		for _, word := range strings.Fields(strings.ToLower(query)) {
-			if plainWord().MatchString(word) && !seen[word] && !strings.Contains(known, word) && !slices.Contains(common, word) {
-				seen[word] = true
+		for _, word := range lists.Add(nil, strings.Fields(strings.ToLower(query))...) {
+			if plainWord().MatchString(word) && !strings.Contains(known, word) && !slices.Contains(common, word) {
 				counts[word]++
 			}
 		}
