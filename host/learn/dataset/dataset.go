@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -112,9 +113,15 @@ func New(o Options) *Dataset {
 	d.Sessions = lists.Map(lists.Filter(judge.Sessions(o.Records), func(s *judge.Session) bool {
 		return slices.ContainsFunc(s.Records, inScope)
 	}), o.session)
+	for _, s := range d.Sessions {
+		d.Card.Calls += len(s.Calls)
+		for _, c := range s.Calls {
+			d.Card.addBuild(o.Catalog, c.Name)
+		}
+	}
 	d.addQueries(&o)
 	d.Edits = lists.Filter(o.Edits, func(e Edit) bool { return stats.InScope(e.Plugin+"."+e.Tool, o.Scope) })
-	d.count(o.Catalog)
+	d.Card.Sessions, d.Card.Queries, d.Card.Edits = len(d.Sessions), len(d.Queries), len(d.Edits)
 	return d
 }
 
@@ -157,7 +164,16 @@ func (o *Options) session(s *judge.Session) Session {
 	return out
 }
 
-// addQueries adds the tasks of authors and, with values, the searches that a successful call followed.
+// addBuild adds the build of a tool's plugin.
+func (c *Card) addBuild(catalog *host.Catalog, tool string) {
+	plugin, _, _ := strings.Cut(tool, ".")
+	if p, ok := catalog.Provider(plugin); ok {
+		c.Plugins[p.Info().Name] = p.Info().Build()
+	}
+}
+
+// addQueries adds the tasks of authors of the plugins that were called and, with values, the searches that a successful
+// call followed.
 func (d *Dataset) addQueries(o *Options) {
 	seen := map[string]bool{}
 	add := func(kind, text, tool string) {
@@ -165,19 +181,14 @@ func (d *Dataset) addQueries(o *Options) {
 		if key := text + "\x00" + tool; text != "" && !seen[key] && stats.InScope(tool, o.Scope) {
 			seen[key] = true
 			d.Queries = append(d.Queries, eval.Query{Query: text, Kind: kind, Relevant: map[string]float64{tool: 3}})
+			d.Card.addBuild(o.Catalog, tool)
 		}
 	}
-	used := map[string]bool{} // plugins
-	for _, s := range d.Sessions {
-		for _, c := range s.Calls {
-			plugin, _, _ := strings.Cut(c.Name, ".")
-			used[plugin] = true
-		}
-	}
+	called := maps.Clone(d.Card.Plugins)
 	scope, _, _ := strings.Cut(o.Scope, ".")
 	for p, local := range stats.Names(o.Catalog) {
 		name := p.Info().Name
-		if !used[name] && !strings.EqualFold(name, scope) {
+		if _, ok := called[name]; !ok && !strings.EqualFold(name, scope) {
 			continue
 		}
 		if t, err := host.Base(p).Tool(local); err == nil && t != nil {
@@ -189,28 +200,6 @@ func (d *Dataset) addQueries(o *Options) {
 	if o.Values {
 		for _, f := range stats.FollowedSearches(o.Records) {
 			add("caller", f.Query, f.Tool)
-		}
-	}
-}
-
-// count fills the card.
-func (d *Dataset) count(catalog *host.Catalog) {
-	d.Card.Sessions, d.Card.Queries, d.Card.Edits = len(d.Sessions), len(d.Queries), len(d.Edits)
-	build := func(tool string) {
-		plugin, _, _ := strings.Cut(tool, ".")
-		if p, ok := catalog.Provider(plugin); ok {
-			d.Card.Plugins[p.Info().Name] = p.Info().Build()
-		}
-	}
-	for _, s := range d.Sessions {
-		d.Card.Calls += len(s.Calls)
-		for _, c := range s.Calls {
-			build(c.Name)
-		}
-	}
-	for _, q := range d.Queries {
-		for tool := range q.Relevant {
-			build(tool)
 		}
 	}
 }
