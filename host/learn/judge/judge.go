@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -47,21 +47,19 @@ func Sessions(records []host.Record) []*Session {
 		}
 		by[name].Records = append(by[name].Records, &records[i])
 	}
-	return slices.DeleteFunc(all, func(s *Session) bool { return s.last() == nil })
+	return lists.Filter(all, func(s *Session) bool { return len(s.Calls()) > 0 })
 }
 
-// last returns the last call of a session, nil if it has none.
-func (s *Session) last() *host.Record {
-	for _, r := range slices.Backward(s.Records) {
-		if r.Op == "" {
-			return r
-		}
-	}
-	return nil
+// Calls returns the calls of a session.
+func (s *Session) Calls() []*host.Record {
+	return lists.Filter(s.Records, func(r *host.Record) bool { return r.Op == "" })
 }
 
 // CodesPass reports whether a session passed by its exit codes: its last call succeeded.
-func (s *Session) CodesPass() bool { return s.last().ExitCode == 0 }
+func (s *Session) CodesPass() bool {
+	calls := s.Calls()
+	return calls[len(calls)-1].ExitCode == 0
+}
 
 const (
 	maxShown   = 40  // records of a session that a model sees: the last ones
@@ -92,8 +90,8 @@ func (s *Session) Question(catalog *host.Catalog) model.Question {
 	var tools []string
 	for i, r := range records {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, recordText(r))
-		if r.Op == "" && !slices.Contains(tools, r.Tool) {
-			tools = append(tools, r.Tool)
+		if r.Op == "" {
+			tools = lists.Add(tools, r.Tool)
 		}
 	}
 	b.WriteString("\nTools:\n")
@@ -166,18 +164,10 @@ type Result struct {
 
 // ResultOf combines a verdict with the exit codes.
 func (s *Session) ResultOf(v *Verdict) Result {
-	r := Result{Session: s.Name, Codes: s.CodesPass(), Verdict: *v}
-	for _, record := range s.Records {
-		if record.Op != "" {
-			continue
-		}
-		r.Calls++
-		if record.ExitCode != 0 {
-			r.Failed++
-		}
-	}
-	r.Passed = r.Codes && v.Passed
-	return r
+	calls := s.Calls()
+	failed := lists.Filter(calls, func(r *host.Record) bool { return r.ExitCode != 0 })
+	return Result{Session: s.Name, Calls: len(calls), Failed: len(failed), Codes: s.CodesPass(),
+		Passed: s.CodesPass() && v.Passed, Verdict: *v}
 }
 
 // Agreement says how often the verdicts of a model and of the exit codes are the same.
