@@ -59,8 +59,7 @@ type composer struct {
 	sequence *stats.Sequence
 	catalog  *host.Catalog
 	made     Composite
-	test     map[string]json.RawMessage
-	untested bool // a parameter has no value of the author
+	test     map[string]json.RawMessage // those values of parameters that the author gives
 }
 
 func (c *composer) compose() bool {
@@ -80,7 +79,7 @@ func (c *composer) compose() bool {
 		}
 		c.made.Lines = append(c.made.Lines, raw)
 	}
-	if !c.untested {
+	if len(c.test) == len(c.made.Parameters) {
 		c.made.Test, _ = manifest.Marshal(c.test)
 	}
 	sum := sha256.Sum256([]byte(strings.Join(s.Tools, "\n")))
@@ -141,9 +140,8 @@ func (c *composer) parameter(t *manifest.Tool, p *manifest.Param) string {
 	}
 	c.made.Parameters = append(c.made.Parameters,
 		Parameter{name, p.Type, manifest.Clip(manifest.CleanLine(p.Description), maxMeaning)})
-	value := exampleValue(t, p.Name)
-	if c.test[name] = value; value == nil {
-		c.untested = true
+	if value := exampleValue(t, p.Name); value != nil {
+		c.test[name] = value
 	}
 	return name
 }

@@ -2,7 +2,6 @@ package suggest
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
@@ -105,21 +104,19 @@ func (s *suggester) examples(plugin string, t *manifest.Tool) {
 		return
 	}
 	for _, x := range t.Examples {
-		params, violations := map[string]json.RawMessage{}, []schema.Violation(nil)
+		params, violations := given(x), []schema.Violation(nil)
 		if value, err := jsontext.Decode(x.Params, jsontext.Limits{}); err == nil && x.ExitCode == 0 && len(x.Before) == 0 {
 			violations, _ = compiled.Validate(value)
 		}
-		if len(violations) == 0 || json.Unmarshal(x.Params, &params) != nil {
+		if len(violations) == 0 || params == nil {
 			continue
 		}
 		for _, v := range violations {
 			p := paramAt(manifest.Params(t.Params), v.Pointer)
-			if name := strings.TrimPrefix(v.Pointer, "/"); p == nil {
-				delete(params, name)
-			} else if delete(params, p.Name); p.Default != nil {
-				params[p.Name] = p.Default
-			} else if len(p.Enum) > 0 {
-				params[p.Name] = p.Enum[0]
+			if p == nil {
+				delete(params, strings.TrimPrefix(v.Pointer, "/"))
+			} else if params[p.Name] = schemaValue(p); params[p.Name] == nil {
+				delete(params, p.Name)
 			}
 		}
 		raw, err := manifest.Marshal(params)

@@ -263,11 +263,15 @@ func exampleValue(t *manifest.Tool, name string) json.RawMessage {
 			return value
 		}
 	}
-	p := param(manifest.Params(t.Params), name)
-	switch {
-	case p == nil:
-		return nil
-	case p.Default == nil && len(p.Enum) > 0:
+	if p := param(manifest.Params(t.Params), name); p != nil {
+		return schemaValue(p)
+	}
+	return nil
+}
+
+// schemaValue returns the default of a parameter, else the first value of its enum, nil if it has neither.
+func schemaValue(p *manifest.Param) json.RawMessage {
+	if p.Default == nil && len(p.Enum) > 0 {
 		return p.Enum[0]
 	}
 	return p.Default
