@@ -54,13 +54,13 @@ type Result struct {
 	Before   Texts          `json:"before"`
 	After    Texts          `json:"after"` // as Before if the original is kept
 	// BeforeScore and AfterScore are measured over all queries. They are nil if nothing was measured to the end.
-	BeforeScore *Score      `json:"before_score,omitempty"`
-	AfterScore  *Score      `json:"after_score,omitempty"`
-	Candidates  []Candidate `json:"candidates"`
-	Calls       int         `json:"calls"`   // in the traces
-	Failed      int         `json:"failed"`  // failed calls in the traces
-	Queries     int         `json:"queries"` // queries of the tool itself
-	Cold        bool        `json:"cold_start,omitempty"`
+	BeforeScore *Score       `json:"before_score,omitempty"`
+	AfterScore  *Score       `json:"after_score,omitempty"`
+	Candidates  []*Candidate `json:"candidates"`
+	Calls       int          `json:"calls"`   // in the traces
+	Failed      int          `json:"failed"`  // failed calls in the traces
+	Queries     int          `json:"queries"` // queries of the tool itself
+	Cold        bool         `json:"cold_start,omitempty"`
 }
 
 // Candidate is a proposal and how far it came.
@@ -80,7 +80,7 @@ func (o *Optimizer) Tool(ctx context.Context, current *overlay.Overlay, name str
 		return nil, err
 	}
 	r := &Result{Tool: s.full, Before: textsOf(s.tool), After: textsOf(s.tool), Edits: []overlay.Edit{},
-		Candidates: []Candidate{}, Calls: len(s.calls), Failed: s.failures}
+		Candidates: []*Candidate{}, Calls: len(s.calls), Failed: s.failures}
 	own, err := s.queries(ctx)
 	r.Cold = s.cold
 	if err != nil {
@@ -119,8 +119,7 @@ func (s *subject) choose(ctx context.Context, r *Result, own []query) error {
 	if err != nil {
 		return err
 	}
-	for n, i := range order {
-		c := &r.Candidates[i]
+	for n, c := range order {
 		more, err := s.measure(ctx, s.overlay.Merge(c.edits), rest)
 		switch {
 		case err == errMalformed:
@@ -136,7 +135,7 @@ func (s *subject) choose(ctx context.Context, r *Result, own []query) error {
 		r.Accepted, r.Edits, r.After, r.AfterScore = true, c.edits, c.Texts, after.score()
 		r.Why = "better in the minibatch, and not worse over all and for any sibling tool"
 		for _, other := range order[n+1:] {
-			r.Candidates[other].Rejected = "another candidate is better"
+			other.Rejected = "another candidate is better"
 		}
 		return nil
 	}
@@ -146,9 +145,9 @@ func (s *subject) choose(ctx context.Context, r *Result, own []query) error {
 
 // tryAll measures the candidates that the gate passes in the minibatch, and returns those that are better there, the
 // best first.
-func (s *subject) tryAll(ctx context.Context, list []Candidate, base *outcome, first []query) (order []int, err error) {
-	for i := range list {
-		c := &list[i]
+func (s *subject) tryAll(ctx context.Context, list []*Candidate, base *outcome, first []query) (order []*Candidate,
+	err error) {
+	for _, c := range list {
 		if c.Rejected, err = s.refuse(ctx, c); err != nil {
 			return nil, err
 		}
@@ -168,11 +167,9 @@ func (s *subject) tryAll(ctx context.Context, list []Candidate, base *outcome, f
 			c.Rejected = fmt.Sprintf("not better in the minibatch: %.3f, and the original %.3f", c.Minibatch.Score, original)
 			continue
 		}
-		order = append(order, i)
+		order = append(order, c)
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(list[b].Minibatch.Score, list[a].Minibatch.Score)
-	})
+	slices.SortStableFunc(order, func(a, b *Candidate) int { return cmp.Compare(b.Minibatch.Score, a.Minibatch.Score) })
 	return order, nil
 }
 

@@ -54,33 +54,33 @@ Return JSON alone:
 {"candidates":[{"brief":null,"standard":"..","when":"..","when_not":null,"params":{"name":".."}}]}`
 
 // candidates asks the model for candidates. If there are none, why says so.
-func (s *subject) candidates(ctx context.Context) (list []Candidate, why string, err error) {
+func (s *subject) candidates(ctx context.Context) (list []*Candidate, why string, err error) {
 	q, err := s.question()
 	if err != nil {
 		return nil, "", err
 	}
 	answer, err := s.Ask(ctx, q)
 	if err != nil {
-		return []Candidate{}, "", err
+		return []*Candidate{}, "", err
 	}
 	var got struct{ Candidates []Texts }
 	if err := model.Object(answer, &got); err != nil || len(got.Candidates) == 0 {
-		return []Candidate{}, "the model's answer has no candidates", nil
+		return []*Candidate{}, "the model's answer has no candidates", nil
 	}
-	before := textsOf(s.tool)
 	for _, g := range got.Candidates[:min(len(got.Candidates), maxCandidates)] {
-		c := Candidate{}
-		text := func(field, param, value, old string) {
-			if value = strings.TrimSpace(value); value != "" && value != old {
-				c.edits = append(c.edits, overlay.Edit{Tool: s.tool.Name, Field: field, Param: param, Value: value})
+		c := &Candidate{}
+		text := func(field, param, value string) {
+			e := overlay.Edit{Tool: s.tool.Name, Field: field, Param: param, Value: strings.TrimSpace(value)}
+			if e.Value != "" && e.Value != e.Replaced(s.tool) {
+				c.edits = append(c.edits, e)
 			}
 		}
-		text(overlay.Brief, "", g.Brief, before.Brief)
-		text(overlay.Standard, "", g.Standard, before.Standard)
-		text(overlay.When, "", g.When, before.When)
-		text(overlay.WhenNot, "", g.WhenNot, before.WhenNot)
+		text(overlay.Brief, "", g.Brief)
+		text(overlay.Standard, "", g.Standard)
+		text(overlay.When, "", g.When)
+		text(overlay.WhenNot, "", g.WhenNot)
 		for _, p := range manifest.Params(s.tool.Params) {
-			text(overlay.Param, p.Name, g.Params[p.Name], p.Description)
+			text(overlay.Param, p.Name, g.Params[p.Name])
 		}
 		c.Texts = textsOf((&overlay.Overlay{Edits: c.edits}).Apply(s.tool))
 		list = append(list, c)
