@@ -64,7 +64,7 @@ func TestSearch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := eval.Evaluate(set, h)
+			r := eval.Evaluate(set, h.Catalog(), search.Order{})
 			if len(r.Unknown) > 0 {
 				t.Errorf("the set names tools that do not exist: %v", r.Unknown)
 			}

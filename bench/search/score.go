@@ -23,7 +23,7 @@ func evaluate(sets []set, left part) (scores [][]ranked.Score, err error) {
 		of := make([]ranked.Score, len(s.queries))
 		for i, q := range s.queries {
 			q.Kind, q.Half = "", "" // one row
-			r := eval.Evaluate([]eval.Query{q}, h).Scores[0]
+			r := eval.Evaluate([]eval.Query{q}, h.Catalog(), h.Order()).Scores[0]
 			of[i] = ranked.Score{r.Success1, r.Success5, r.NDCG10}
 		}
 		scores = append(scores, of)

@@ -226,10 +226,10 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 	if err != nil {
 		return nil, err
 	}
-	order := search.Order{Unsigned: func(p host.Provider) bool { return p.Info().Unsigned() }, Exact: true}
 	return func(phrase string) []lint.Hit {
 		const depth = 5
-		data, _, err := search.Rank(catalog, search.Query{Text: phrase, Limit: depth}, order, nil)
+		data, _, err := search.Rank(catalog, search.Query{Text: phrase, Limit: depth},
+			search.Order{Exact: true}, nil)
 		if err != nil {
 			return nil
 		}

@@ -68,7 +68,7 @@ func TestEvaluate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := eval.Evaluate(set, h)
+	r := eval.Evaluate(set, h.Catalog(), search.Order{})
 	if !slices.Equal(r.Unknown, []string{"shop.gone"}) || len(r.Misses) != 1 || r.Misses[0].Query != "paint a wall" {
 		t.Errorf("unknown %v, misses %+v", r.Unknown, r.Misses)
 	}
@@ -88,7 +88,7 @@ func TestEvaluate(t *testing.T) {
 		"b/all"}; !slices.Equal(rows, want) {
 		t.Errorf("rows %v, expected %v", rows, want)
 	}
-	if again := eval.Evaluate(set, h); !reflect.DeepEqual(r, again) {
+	if again := eval.Evaluate(set, h.Catalog(), search.Order{}); !reflect.DeepEqual(r, again) {
 		t.Error("two runs differ")
 	}
 }
@@ -101,7 +101,8 @@ func TestEvaluateCounts(t *testing.T) {
 		t.Fatal(data, err)
 	}
 	first, second := data.Results[0].Name, data.Results[1].Name
-	r := eval.Evaluate([]eval.Query{{Query: "order", Relevant: map[string]float64{first: 1, second: 3}}}, h)
+	set := []eval.Query{{Query: "order", Relevant: map[string]float64{first: 1, second: 3}}}
+	r := eval.Evaluate(set, h.Catalog(), h.Order())
 	ndcg := (1 + 7/math.Log2(3)) / (7 + 1/math.Log2(3))
 	if s := r.Scores[0]; s.Kind != "all" || s.Success1 != 0 || s.Success5 != 1 || s.MRR != 0.5 ||
 		math.Abs(s.NDCG10-ndcg) > 1e-4 {
@@ -118,7 +119,7 @@ func FuzzEval(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r := eval.Evaluate(set[:min(20, len(set))], h)
+		r := eval.Evaluate(set[:min(20, len(set))], h.Catalog(), search.Order{})
 		for _, s := range r.Scores {
 			for _, x := range []float64{s.Success1, s.Success5, s.MRR, s.NDCG10} {
 				if !(x >= 0 && x <= 1) {

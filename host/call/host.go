@@ -415,15 +415,11 @@ func (h *Host) missingPage(ctx context.Context, at host.Address, p caller.Princi
 
 // Rank is [Host.Search] without a record.
 func (h *Host) Rank(q search.Query) (*search.Data, bool, error) {
-	return search.Rank(h.Catalog(), q, search.Order{Prefer: h.cfg.Prefer, Unsigned: h.unsigned}, h.cfg.Debug)
+	return search.Rank(h.Catalog(), q, h.Order(), h.cfg.Debug)
 }
 
-// unsigned reports whether a plugin is neither shipped nor signed with a trusted key: anybody can make a key.
-func (h *Host) unsigned(p host.Provider) bool {
-	info := p.Info()
-	signed := info.Owner != "" && info.Owner != host.OwnerShipped
-	return info.Unsigned() || signed && h.cfg.Trusts != nil && !h.cfg.Trusts(info.Name, info.Owner)
-}
+// Order returns how the host orders the hits of a search that match equally well.
+func (h *Host) Order() search.Order { return search.Order{Prefer: h.cfg.Prefer, Trusts: h.cfg.Trusts} }
 
 // maxRecordedHits bounds [Event.Hits].
 const maxRecordedHits = 10

@@ -23,8 +23,9 @@ type Order struct {
 	// Prefer are plugins whose hits come first, in this order. The built-in ones come after them: page, then cdp; then
 	// those that ship with Parley, then others.
 	Prefer []string
-	// Unsigned reports whether the hits of a plugin come last.
-	Unsigned func(host.Provider) bool
+	// Trusts reports whether the signer of a plugin is trusted. Unsigned plugins, and those of other signers, come last.
+	// Nil means that every signer is trusted.
+	Trusts func(plugin, owner string) bool
 	// Exact means that only hits with the same score match equally well.
 	Exact bool
 }
@@ -43,10 +44,17 @@ func (o *Order) place(p host.Provider) int {
 	switch {
 	case info.Identity() == host.OwnerShipped:
 		return rest
-	case o.Unsigned(p):
+	case o.isUnsigned(p):
 		return rest + 2
 	}
 	return rest + 1
+}
+
+// isUnsigned reports whether a plugin is neither shipped nor signed with a trusted key: anybody can make a key.
+func (o *Order) isUnsigned(p host.Provider) bool {
+	info := p.Info()
+	signed := info.Owner != "" && info.Owner != host.OwnerShipped
+	return info.Unsigned() || signed && o.Trusts != nil && !o.Trusts(info.Name, info.Owner)
 }
 
 // Rank searches a catalog. weak reports that no hit matches well. The error is not_found for a plugin or a group that
@@ -64,7 +72,7 @@ func Rank(catalog *host.Catalog, q Query, order Order, debug func(string, ...any
 	}
 	isUnsigned := func(plugin string) bool {
 		p, ok := catalog.Provider(plugin)
-		return !ok || order.Unsigned(p)
+		return !ok || order.isUnsigned(p)
 	}
 	text := manifest.Strip(q.Text) // the result repeats the text that was searched for
 	query := index.Query{Text: text, Group: q.Group, Effect: q.Effect, Category: q.Category, Kind: q.Kind, Limit: q.Limit,

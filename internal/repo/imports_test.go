@@ -163,10 +163,10 @@ var layers = map[string][]string{
 		"host", "host/call", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/jq":         {"host", "internal/query", "manifest"},
-	"host/learn/eval": {"host", "host/call", "host/search", "manifest"},
+	"host/learn/eval": {"host", "host/search", "manifest"},
 	"host/learn": {
-		"host", "host/call", "host/commandline", "host/learn/eval", "host/option", "host/overlay", "host/protect",
-		"host/reference", "host/search", "internal/lazy", "internal/lists", "manifest", "manifest/generate",
+		"host", "host/commandline", "host/learn/eval", "host/option", "host/overlay", "host/protect", "host/reference",
+		"host/search", "internal/lazy", "internal/lists", "manifest", "manifest/generate",
 		"manifest/jsontext", "manifest/lint", "manifest/peers", "manifest/schema", "manifest/spelling",
 	},
 	"host/record": {

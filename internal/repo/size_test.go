@@ -23,9 +23,9 @@ import (
 var maxLines = map[string]int{
 	".":                        878,   // redaction; logins; kind http; tracers; approvals; quotas; what a fleet adds
 	"manifest":                 12077, // lone surrogates; keys; kind http; unions; texts; briefs; what texts imply
-	"host/call":                2926,  // credentials for the operator; peers; plans; tracers; approvals; quotas; usage
+	"host/call":                2922,  // credentials for the operator; peers; plans; tracers; approvals; quotas; usage
 	"host/overlay":             553,   // the edits themselves, from host; of examples and deprecations in their place
-	"host/search":              267,   // long queries; the order of plugins; whole names
+	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
 	"host/session":             474,   // names of sessions and media types of results, from host; no secrets in sessions
 	"host":                     1359,  // inner errors; violations; templates; costs; tracers; approvals; quotas; pools
@@ -47,7 +47,7 @@ var maxLines = map[string]int{
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4818,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
 	"host/wasm":                10890, // compilations ahead; imports; the index of tools; caches; calls on other machines
-	"host/learn":               4451,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
+	"host/learn":               4307,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 867,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               425,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking

@@ -186,15 +186,10 @@ func (d *Dataset) addQueries(o *Options) {
 	}
 	called := maps.Clone(d.Card.Plugins)
 	scope, _, _ := strings.Cut(o.Scope, ".")
-	for p, local := range stats.Names(o.Catalog) {
-		name := p.Info().Name
-		if _, ok := called[name]; !ok && !strings.EqualFold(name, scope) {
-			continue
-		}
-		if t, err := host.Base(p).Tool(local); err == nil && t != nil {
-			for _, task := range t.Tasks {
-				add("author", task, name+"."+t.Name)
-			}
+	for tool, task := range stats.Tasks(o.Catalog) {
+		plugin, _, _ := strings.Cut(tool, ".")
+		if _, ok := called[plugin]; ok || strings.EqualFold(plugin, scope) {
+			add("author", task, tool)
 		}
 	}
 	if o.Values {

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/judge"
 	"github.com/parley-tools/parley/host/overlay"
+	"github.com/parley-tools/parley/host/search"
 )
 
 const toolList = `{"tools":[
@@ -21,17 +21,13 @@ const toolList = `{"tools":[
   {"name":"text__case","description":"Change the case of letters","inputSchema":{"type":"object"}},
   {"name":"lookup","description":"Look an address up","inputSchema":{"type":"object"}}]}`
 
-func tools(t testing.TB) *call.Host {
+func tools(t testing.TB) *host.Catalog {
 	t.Helper()
 	catalog, err := ToolList([]byte(toolList))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return catalog
 }
 
 // records are six sessions: each searches, calls with a wrong name, and then as it should.
@@ -52,7 +48,7 @@ func records() (all []host.Record) {
 }
 
 func options(t testing.TB, values bool) Options {
-	return Options{Records: records(), Catalog: tools(t).Catalog(), Values: values,
+	return Options{Records: records(), Catalog: tools(t), Values: values,
 		Shapes: func(json.RawMessage) json.RawMessage { return json.RawMessage(`{"text":"string(6)"}`) },
 		Verdict: func(*judge.Session) *judge.Verdict {
 			return &judge.Verdict{Score: 1, Passed: true, Reasoning: "CANARY"}
@@ -137,8 +133,8 @@ func errorText(err error) string {
 
 // TestEvaluate checks the figures of calls and of search, and that they are the same each time.
 func TestEvaluate(t *testing.T) {
-	d, h := New(options(t, true)), tools(t)
-	got := d.Evaluate(h)
+	d, catalog := New(options(t, true)), tools(t)
+	got := d.Evaluate(catalog)
 	c := got.Calls
 	if c.Calls != 18 || c.Unknown != 6 || c.Values != 12 || c.Succeeded != 6 || c.Accepted != 6 || c.Failed != 6 ||
 		c.Refused != 6 || c.AcceptedShare == nil {
@@ -147,10 +143,10 @@ func TestEvaluate(t *testing.T) {
 	if got.Search == nil || got.Search.Scores[len(got.Search.Scores)-1].Queries != 6 {
 		t.Errorf("%+v", got.Search)
 	}
-	if again := d.Evaluate(h); !reflect.DeepEqual(got, again) {
+	if again := d.Evaluate(catalog); !reflect.DeepEqual(got, again) {
 		t.Errorf("%+v, and then %+v", got, again)
 	}
-	if c := New(options(t, false)).Evaluate(h).Calls; c.Values != 0 || c.AcceptedShare != nil {
+	if c := New(options(t, false)).Evaluate(catalog).Calls; c.Values != 0 || c.AcceptedShare != nil {
 		t.Errorf("shapes are validated: %+v", c)
 	}
 }
@@ -177,7 +173,7 @@ func TestChoices(t *testing.T) {
 
 func TestToolList(t *testing.T) {
 	names := map[string]bool{}
-	for _, p := range tools(t).Catalog().Providers() {
+	for _, p := range tools(t).Providers() {
 		local, err := p.Names()
 		if err != nil {
 			t.Fatal(err)
@@ -208,14 +204,14 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
-	h := tools(f)
+	catalog := tools(f)
 	f.Fuzz(func(t *testing.T, file []byte) {
 		d, err := Read(bytes.NewReader(file))
 		if err != nil {
 			return
 		}
-		d.Evaluate(h)
-		d.Questions(h)
+		d.Evaluate(catalog)
+		d.Questions(catalog)
 	})
 }
 
@@ -226,10 +222,6 @@ func FuzzToolList(f *testing.F) {
 		if err != nil {
 			return
 		}
-		h, err := call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		eval.Evaluate([]eval.Query{{Query: "text", Relevant: map[string]float64{"text.hash": 1}}}, h)
+		eval.Evaluate([]eval.Query{{Query: "text", Relevant: map[string]float64{"text.hash": 1}}}, catalog, search.Order{})
 	})
 }

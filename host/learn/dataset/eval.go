@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/model"
 	"github.com/parley-tools/parley/host/learn/stats"
@@ -34,17 +33,17 @@ type Calls struct {
 	RefusedShare  *stats.Share `json:"refused_share,omitempty"`
 }
 
-// Evaluate scores the catalog of a host: search by the queries, and schemas by the calls.
-func (d *Dataset) Evaluate(h *call.Host) *Report {
+// Evaluate scores a catalog: search by the queries, and schemas by the calls.
+func (d *Dataset) Evaluate(catalog *host.Catalog) *Report {
 	r := &Report{}
 	if len(d.Queries) > 0 {
-		r.Search = eval.Evaluate(d.Queries, h)
+		r.Search = eval.Evaluate(d.Queries, catalog, search.Order{})
 	}
 	c := &r.Calls
 	for _, s := range d.Sessions {
 		for _, call := range s.Calls {
 			c.Calls++
-			at, ok := stats.Find(h.Catalog(), call.Name)
+			at, ok := stats.Find(catalog, call.Name)
 			if !ok {
 				c.Unknown++
 				continue
@@ -90,13 +89,13 @@ const (
 )
 
 // Questions returns what a model is asked to choose for the queries, ten at a time. It is offered the tools that serve
-// them, as far as the catalog of h has these, and the first five hits of each.
-func (d *Dataset) Questions(h *call.Host) []model.Question {
+// them, as far as the catalog has these, and the first five hits of each.
+func (d *Dataset) Questions(catalog *host.Catalog) []model.Question {
 	var questions []model.Question
 	for batch := range slices.Chunk(d.Queries, batchSize) {
 		offered := map[string]string{}
 		offer := func(name string) {
-			if at, ok := stats.Find(h.Catalog(), name); ok {
+			if at, ok := stats.Find(catalog, name); ok {
 				offered[at.Name()] = model.ToolLine(at.Plugin, at.Tool)
 			}
 		}
@@ -106,7 +105,7 @@ func (d *Dataset) Questions(h *call.Host) []model.Question {
 			for name := range q.Relevant {
 				offer(name)
 			}
-			for _, name := range eval.Hits(h, search.Query{Text: q.Query, Limit: offeredPer}) {
+			for _, name := range eval.Hits(catalog, search.Order{}, search.Query{Text: q.Query, Limit: offeredPer}) {
 				offer(name)
 			}
 		}

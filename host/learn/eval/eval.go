@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -133,14 +132,9 @@ func readEvalLine(line []byte) (q Query, err error) {
 	return q, nil
 }
 
-// Quiet returns a host over a catalog that permits and records nothing.
-func Quiet(catalog *host.Catalog) (*call.Host, error) {
-	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
-}
-
-// Hits returns the names of the tools that a search finds, none if it fails. The search is not recorded.
-func Hits(h *call.Host, q search.Query) (names []string) {
-	if data, _, err := h.Rank(q); err == nil {
+// Hits returns the names of the tools that a search finds, none if it fails.
+func Hits(catalog *host.Catalog, order search.Order, q search.Query) (names []string) {
+	if data, _, err := search.Rank(catalog, q, order, nil); err == nil {
 		for _, r := range data.Results {
 			names = append(names, r.Name)
 		}
@@ -148,13 +142,12 @@ func Hits(h *call.Host, q search.Query) (names []string) {
 	return names
 }
 
-// Evaluate searches all plugins of h for each query of a set. The searches are not recorded. The report depends only on
-// the set and the plugins.
-func Evaluate(set []Query, h *call.Host) *Report {
+// Evaluate searches all plugins of a catalog for each query of a set. The report depends on nothing else.
+func Evaluate(set []Query, catalog *host.Catalog, order search.Order) *Report {
 	report, sums := &Report{Queries: len(set)}, map[[2]string]*Score{}
 	for _, q := range set {
-		relevant := report.resolve(h.Catalog(), q.Relevant)
-		got := Hits(h, search.Query{Text: q.Query, Limit: evalDepth})
+		relevant := report.resolve(catalog, q.Relevant)
+		got := Hits(catalog, order, search.Query{Text: q.Query, Limit: evalDepth})
 		good := goodAnswers(relevant)
 		rank := slices.IndexFunc(got, func(name string) bool { return slices.Contains(good, name) })
 		if rank < 0 || rank >= 5 {
@@ -222,7 +215,7 @@ func (s *Score) mean() Score {
 // allKinds is the kind of the rows for all kinds.
 const allKinds = "all"
 
-// difficulty orders kinds from the easiest to the hardest, with those that are not known after them, and all kinds last.
+// difficulty orders kinds from the easiest to the hardest, then the kinds that it does not know, then all kinds.
 func difficulty(kind string) int {
 	order := []string{"exact", "partial", "typo", "concept", "other", allKinds}
 	if i := slices.Index(order, kind); i >= 0 {
@@ -274,10 +267,10 @@ type TaskReport struct {
 	Misses  []Miss `json:"misses,omitempty"` // phrases whose own tool is not among the first five hits in all plugins
 }
 
-// CheckTasks searches all plugins for each task phrase of a plugin's tools. The searches are not recorded. The error is
-// not_found for an unknown plugin.
-func CheckTasks(h *call.Host, plugin string) (*TaskReport, error) {
-	at, err := h.Catalog().FindIn(plugin, "")
+// CheckTasks searches all plugins for each task phrase of a plugin's tools. The error is not_found for an unknown
+// plugin.
+func CheckTasks(catalog *host.Catalog, order search.Order, plugin string) (*TaskReport, error) {
+	at, err := catalog.FindIn(plugin, "")
 	if err != nil {
 		return nil, err
 	}
@@ -295,5 +288,5 @@ func CheckTasks(h *call.Host, plugin string) (*TaskReport, error) {
 			set = append(set, Query{Query: phrase, Relevant: map[string]float64{at.Plugin + "." + name: 1}})
 		}
 	}
-	return &TaskReport{at.Plugin, len(names), len(set), Evaluate(set, h).Misses}, nil
+	return &TaskReport{at.Plugin, len(names), len(set), Evaluate(set, catalog, order).Misses}, nil
 }

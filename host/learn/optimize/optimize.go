@@ -213,11 +213,8 @@ const maxSiblings = 12
 
 // findSiblings finds the tools of the plugin that are nearest to the one that is optimized.
 func (s *subject) findSiblings(base host.Provider) error {
-	h, err := eval.Quiet(s.Catalog)
-	if err != nil {
-		return err
-	}
-	hits := eval.Hits(h, search.Query{Text: s.tool.Docs.Brief, Plugin: s.plugin, Limit: maxSiblings + 1})
+	hits := eval.Hits(s.Catalog, search.Order{}, search.Query{Text: s.tool.Docs.Brief, Plugin: s.plugin,
+		Limit: maxSiblings + 1})
 	nearest := lists.Map(hits, func(name string) string { return strings.TrimPrefix(name, s.plugin+".") })
 	all, err := base.Names()
 	if err != nil {

@@ -235,6 +235,23 @@ func Names(catalog *host.Catalog) iter.Seq2[host.Provider, string] {
 	}
 }
 
+// Tasks visits the tasks that authors give the tools of a catalog, without the edits of the operator.
+func Tasks(catalog *host.Catalog) iter.Seq2[string, string] {
+	return func(yield func(tool, task string) bool) {
+		for p, name := range Names(catalog) {
+			t, err := host.Base(p).Tool(name)
+			if err != nil || t == nil {
+				continue
+			}
+			for _, task := range t.Tasks {
+				if !yield(p.Info().Name+"."+t.Name, task) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // ComesBefore reports whether the documentation of a tool says that another one has to be called before it, or returns
 // a value for it.
 func ComesBefore(at host.Address, tool string) bool {

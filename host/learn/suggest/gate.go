@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/learn/stats"
 	"github.com/parley-tools/parley/host/option"
@@ -35,9 +34,9 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	before *call.Host         // searches without any edit; nil until the first
-	whole  *manifest.Manifest // the last plugin with all its tools, without any edit; nil until the first
-	// heldOut are tools and their authors' tasks; "" for a task that does not find its tool without edits.
+	whole *manifest.Manifest // the last plugin with all its tools, without any edit; nil until the first
+	// heldOut are tools and their authors' tasks; "" for a task that does not find its tool without edits. No edit is made
+	// from these. Nil until the first edit that search reads.
 	heldOut [][2]string
 }
 
@@ -401,9 +400,9 @@ func (g *Gate) checkSearch(base host.Provider, current *overlay.Overlay, passed 
 	if !slices.ContainsFunc(passed, func(q Proposal) bool { return !slices.Contains(unsearched, q.Edit.Field) }) {
 		return merge(current, passed), nil, nil
 	}
-	if g.before == nil {
-		if err := g.holdOut(); err != nil {
-			return nil, nil, err
+	if g.heldOut == nil {
+		for tool, task := range stats.Tasks(g.Catalog) {
+			g.heldOut = append(g.heldOut, [2]string{tool, task})
 		}
 	}
 	passed, refused, err := g.findThemselves(base, current, passed)
@@ -470,7 +469,7 @@ func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
 		if q[1] == "" || finds(edited, q[1], q[0]) {
 			continue
 		}
-		if finds(g.before, q[1], q[0]) {
+		if finds(g.Catalog, q[1], q[0]) {
 			return fmt.Sprintf("%s is no longer found by its task %q", q[0], q[1]), nil
 		}
 		g.heldOut[i][1] = ""
@@ -478,41 +477,19 @@ func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
 	return "", nil
 }
 
-// with returns a host over the catalog with an overlay in place of the present one.
-func (g *Gate) with(base host.Provider, o *overlay.Overlay) (*call.Host, error) {
+// with returns the catalog with an overlay in place of the present one.
+func (g *Gate) with(base host.Provider, o *overlay.Overlay) (*host.Catalog, error) {
 	providers := g.Catalog.Providers()
 	for i, p := range providers {
 		if host.Base(p) == base {
 			providers[i] = overlay.Wrap(base, func() (*overlay.Overlay, error) { return o, nil }, nil)
 		}
 	}
-	catalog, err := host.NewCatalog(providers...)
-	if err != nil {
-		return nil, err
-	}
-	return eval.Quiet(catalog)
-}
-
-// holdOut gathers the tasks of authors: these are the held-out queries, which no edit is made from.
-func (g *Gate) holdOut() (err error) {
-	if g.before, err = eval.Quiet(g.Catalog); err != nil {
-		return err
-	}
-	for p, name := range stats.Names(g.Catalog) {
-		t, err := host.Base(p).Tool(name)
-		if err != nil || t == nil {
-			continue
-		}
-		for _, task := range t.Tasks {
-			g.heldOut = append(g.heldOut, [2]string{p.Info().Name + "." + t.Name, task})
-		}
-	}
-	return nil
+	return host.NewCatalog(providers...)
 }
 
 // finds reports whether a tool is among the first hits of a query.
-func finds(h *call.Host, query, tool string) bool {
-	return slices.ContainsFunc(eval.Hits(h, search.Query{Text: query, Limit: found}), func(name string) bool {
-		return strings.EqualFold(name, tool)
-	})
+func finds(catalog *host.Catalog, query, tool string) bool {
+	hits := eval.Hits(catalog, search.Order{}, search.Query{Text: query, Limit: found})
+	return slices.ContainsFunc(hits, func(name string) bool { return strings.EqualFold(name, tool) })
 }

@@ -150,7 +150,7 @@ func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) e
 	if err != nil {
 		return err
 	}
-	h, err := tools.Measured(ctx, app, opts.Tools)
+	catalog, err := tools.Measured(ctx, app, opts.Tools)
 	if err != nil {
 		return err
 	}
@@ -158,9 +158,9 @@ func runDocsEval(ctx context.Context, app *command.App, opts *docsEvalOptions) e
 		*dataset.Report
 		Choices *dataset.Choices `json:"choices,omitempty"`
 		Model   *modelRun        `json:"model,omitempty"`
-	}{Report: set.Evaluate(h)}
+	}{Report: set.Evaluate(catalog)}
 	if opts.Model {
-		questions := set.Questions(h)
+		questions := set.Questions(catalog)
 		if len(questions) == 0 {
 			return host.Errorf(host.InvalidArgs, "%s has no queries for a model to choose tools for", opts.Dataset).
 				WithNext("leave out --model")

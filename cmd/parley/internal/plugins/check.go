@@ -44,7 +44,7 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 	if err != nil {
 		return err
 	}
-	report, err := eval.CheckTasks(h, name)
+	report, err := eval.CheckTasks(h.Catalog(), h.Order(), name)
 	if _, missing := os.Stat(name); errors.Is(err, host.NotFound) && missing == nil {
 		return reportPlugin(ctx, app, name)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/learn/dataset"
 	"github.com/parley-tools/parley/host/learn/eval"
 	"github.com/parley-tools/parley/host/search"
@@ -210,11 +209,11 @@ func runEval(ctx context.Context, app *command.App, opts *searchOptions) error {
 		}
 		return e.WithNext(evalLine)
 	}
-	h, err := Measured(ctx, app, opts.Tools)
+	catalog, err := Measured(ctx, app, opts.Tools)
 	if err != nil {
 		return err
 	}
-	report := eval.Evaluate(set, h)
+	report := eval.Evaluate(set, catalog, search.Order{})
 	return app.Print(report, nil, func(w io.Writer) { SearchScores(w, report) })
 }
 
@@ -232,8 +231,8 @@ func SearchScores(w io.Writer, report *eval.Report) {
 // maxToolList bounds a list of tools, in bytes.
 const maxToolList = 64 << 20
 
-// Measured returns a host that records nothing, over the installed plugins or over a list of tools.
-func Measured(ctx context.Context, app *command.App, list string) (*call.Host, error) {
+// Measured returns the catalog of the installed plugins, or of a list of tools.
+func Measured(ctx context.Context, app *command.App, list string) (*host.Catalog, error) {
 	catalog, err := app.Catalog() // read even for a list, because it reads the settings
 	if err == nil && list != "" {
 		var raw []byte
@@ -245,10 +244,7 @@ func Measured(ctx context.Context, app *command.App, list string) (*call.Host, e
 				WithNext("parley docs export --format mcp")
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return eval.Quiet(catalog)
+	return catalog, err
 }
 
 // searchOptions are the options of a search.
