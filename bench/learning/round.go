@@ -115,7 +115,7 @@ func (w *world) suggestions() ([]suggest.Suggestion, error) {
 	if err != nil {
 		return nil, err
 	}
-	return suggest.Suggest(stats.Compute(slices.Values(records), catalog, ""), catalog), nil
+	return suggest.Suggest(stats.Compute(records, catalog, ""), catalog), nil
 }
 
 // edits are those that passed the gate, by tool, and those that it refused.

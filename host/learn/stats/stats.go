@@ -195,13 +195,13 @@ const unusedAfter = 20
 
 // Compute returns the statistics of records, which are in the order in which they were written. Only tools in scope
 // have rows; "" is every tool, else a plugin, a group or a tool.
-func Compute(records iter.Seq[host.Record], catalog *host.Catalog, scope string) *Report {
-	c := &counter{catalog: catalog, scope: scope, together: map[[2]string]int{}, rep: Report{
+func Compute(records []host.Record, catalog *host.Catalog, scope string) *Report {
+	c := &counter{catalog: catalog, scope: scope, together: map[[2]string]int{}, cpu: map[string]float64{}, rep: Report{
 		Tools: []Tool{}, Unused: []string{}, Deprecated: []Count{}, Search: Search{Misses: []Miss{}},
 		Relations: Relations{Confusions: []Confusion{}, Renames: []Rename{}, Needs: []Need{}, Origins: []Origin{}},
 	}}
-	for r := range records {
-		c.add(&r)
+	for i := range records {
+		c.add(&records[i])
 	}
 	return c.report()
 }
@@ -274,7 +274,7 @@ type counter struct {
 	together map[[2]string]int // sessions in which a tool succeeded after another one
 	alone    counts            // sessions in which a tool succeeded
 	tiers    counts
-	cpu      map[string]*float64 // milliseconds by caller
+	cpu      map[string]float64 // milliseconds by caller
 
 	abandoned     int
 	tokens, turns []float64
@@ -380,7 +380,7 @@ type tally struct {
 func (c *counter) add(r *host.Record) {
 	rep := &c.rep
 	if r.CPUMS > 0 && InScope(r.Tool, c.scope) {
-		*at(&c.cpu, r.Caller) += r.CPUMS
+		c.cpu[r.Caller] += r.CPUMS
 	}
 	if strings.HasPrefix(r.Caller, caller.PluginPrefix) {
 		rep.Inner++
@@ -484,7 +484,7 @@ func (c *counter) report() *Report {
 	}
 	slices.SortFunc(r.Tools, func(a, b Tool) int { return cmp.Or(b.Calls-a.Calls, cmp.Compare(a.Name, b.Name)) })
 	for caller, ms := range c.cpu {
-		r.CPU = append(r.CPU, CPU{caller, math.Round(*ms)})
+		r.CPU = append(r.CPU, CPU{caller, math.Round(ms)})
 	}
 	slices.SortFunc(r.CPU, func(a, b CPU) int {
 		return cmp.Or(cmp.Compare(b.MS, a.MS), cmp.Compare(a.Caller, b.Caller))

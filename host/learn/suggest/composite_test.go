@@ -70,7 +70,7 @@ func TestComposites(t *testing.T) {
 			c.make(&l, fmt.Sprint("s", i))
 		}
 		var got []string
-		for _, made := range Composites(stats.Compute(slices.Values(l.records), catalog, ""), catalog) {
+		for _, made := range Composites(stats.Compute(l.records, catalog, ""), catalog) {
 			lines := []string{}
 			for _, line := range made.Lines {
 				lines = append(lines, string(line))

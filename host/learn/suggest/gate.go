@@ -420,7 +420,7 @@ func merge(o *overlay.Overlay, proposals []Proposal) *overlay.Overlay {
 // findThemselves refuses tasks, phrases and aliases that do not find the tool that they are for.
 func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, passed []Proposal) (kept []Proposal,
 	refused []Refusal, err error) {
-	edited, err := g.with(base, merge(current, passed))
+	edited, err := Edited(g.Catalog, base, merge(current, passed))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -461,7 +461,7 @@ func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed 
 // lost returns which of the held-out queries no longer finds its tool with an overlay, "" if all do. Searches take
 // most of the time, so it searches without the edits only for what is not found with them.
 func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
-	edited, err := g.with(base, o)
+	edited, err := Edited(g.Catalog, base, o)
 	if err != nil {
 		return "", err
 	}
@@ -477,11 +477,11 @@ func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
 	return "", nil
 }
 
-// with returns the catalog with an overlay in place of the present one.
-func (g *Gate) with(base host.Provider, o *overlay.Overlay) (*host.Catalog, error) {
-	providers := g.Catalog.Providers()
+// Edited returns a catalog with an overlay of a plugin in place of the present one.
+func Edited(catalog *host.Catalog, plugin host.Provider, o *overlay.Overlay) (*host.Catalog, error) {
+	providers := catalog.Providers()
 	for i, p := range providers {
-		if host.Base(p) == base {
+		if base := host.Base(p); base == host.Base(plugin) {
 			providers[i] = overlay.Wrap(base, func() (*overlay.Overlay, error) { return o, nil }, nil)
 		}
 	}

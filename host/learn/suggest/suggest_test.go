@@ -105,7 +105,7 @@ func (l *log) read(session, tool string) {
 }
 
 func (l *log) suggest(catalog *host.Catalog) []Suggestion {
-	return Suggest(stats.Compute(slices.Values(l.records), catalog, ""), catalog)
+	return Suggest(stats.Compute(l.records, catalog, ""), catalog)
 }
 
 func violation(pointer, keyword, expected string) host.Violation {
@@ -585,7 +585,7 @@ func TestGateKeepsSearch(t *testing.T) {
 	if len(refused) == 0 || len(refused) == 6 || !gong {
 		t.Errorf("accepted %+v, refused %+v", o.Edits, refused)
 	}
-	edited, err := g.with(base, o)
+	edited, err := Edited(g.Catalog, base, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -499,10 +499,7 @@ func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Pr
 			e.data.Applied = append(e.data.Applied, appliedEdit{edit.ID(), p.Info().Name, *edit})
 		}
 	}
-	providers := e.catalog.Providers()
-	i := slices.Index(providers, p)
-	providers[i] = overlay.Wrap(host.Base(p), func() (*overlay.Overlay, error) { return checked, nil }, nil)
-	if e.catalog, err = host.NewCatalog(providers...); err != nil {
+	if e.catalog, err = suggest.Edited(e.catalog, p, checked); err != nil {
 		return err
 	}
 	if c := e.change(p); c != nil {

@@ -49,7 +49,7 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 		return err
 	}
 	failed := map[string]int{}
-	for _, t := range stats.Compute(slices.Values(records), catalog, scope).Tools {
+	for _, t := range stats.Compute(records, catalog, scope).Tools {
 		failed[t.Name] = t.Failed
 	}
 	slices.SortStableFunc(tools, func(a, b *manifest.Tool) int {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
@@ -182,7 +181,7 @@ func computeStats(app *command.App, o statsOptions) (*host.Catalog, *stats.Repor
 	if err != nil {
 		return nil, nil, err
 	}
-	return catalog, stats.Compute(slices.Values(records), catalog, scope), nil
+	return catalog, stats.Compute(records, catalog, scope), nil
 }
 
 // recorded returns the catalog, the qualified name of a plugin, group or tool, and the traces since a duration before
