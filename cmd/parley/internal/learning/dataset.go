@@ -217,13 +217,10 @@ func verdicts(app *command.App, record string, catalog *host.Catalog) (func(*jud
 		return nil, err
 	}
 	client := &model.Client{Recording: recording, Replay: true, Endpoint: &model.Endpoint{Name: s.Model.Name}}
-	several := replayedModel(client) != nil // several models, or no verdicts
-	return func(s *judge.Session) *judge.Verdict {
-		if several {
-			return nil
-		}
-		return recordedVerdict(client, s, catalog)
-	}, nil
+	if replayedModel(client) != nil { // verdicts of several models, or none
+		client.Recording = &model.Recording{}
+	}
+	return func(s *judge.Session) *judge.Verdict { return recordedVerdict(client, s, catalog) }, nil
 }
 
 // recordedVerdict returns the verdict on a session in a recording, or nil if there is none.
