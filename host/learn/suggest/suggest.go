@@ -292,12 +292,8 @@ func (s *suggester) example(at host.Address, params []manifest.Param, name strin
 	}) {
 		return
 	}
-	var names []string
-	for _, p := range params {
-		if p.Required {
-			names = append(names, p.Name)
-		}
-	}
+	required := lists.Filter(params, func(p manifest.Param) bool { return p.Required })
+	names := lists.Map(required, func(p manifest.Param) string { return p.Name })
 	s.addExample(at, names, "minimal", "The required parameters", e)
 }
 
