@@ -5,7 +5,6 @@ package judge
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -128,25 +127,24 @@ func recordText(r *host.Record) string {
 
 // Parse reads a verdict. Each member has to be there and in its bounds; otherwise the answer is malformed, which is
 // not the same as a score of 0.
-func Parse(answer string) (*Verdict, error) {
+func Parse(answer string) (v *Verdict, ok bool) {
 	var given map[string]json.RawMessage
-	var v Verdict
-	if err := errors.Join(model.Object(answer, &given), model.Object(answer, &v)); err != nil {
-		return nil, err
+	if model.Object(answer, &given) != nil || model.Object(answer, &v) != nil {
+		return nil, false
 	}
 	for _, name := range []string{"score", "reasoning", "passed", "confidence", "user_task_identified",
 		"completion_evidence"} {
 		if raw := given[name]; raw == nil || string(raw) == "null" {
-			return nil, errors.New("a member is missing")
+			return nil, false
 		}
 	}
 	if !isShare(v.Score) || !isShare(v.Confidence) {
-		return nil, errors.New("score or confidence is not from 0 to 1")
+		return nil, false
 	}
 	for _, text := range []*string{&v.Reasoning, &v.Task, &v.Evidence} {
 		*text = manifest.Clip(manifest.CleanLine(*text), maxText)
 	}
-	return &v, nil
+	return v, true
 }
 
 func isShare(f float64) bool { return f >= 0 && f <= 1 }

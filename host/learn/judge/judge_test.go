@@ -31,13 +31,13 @@ func TestParse(t *testing.T) {
 		{"", false},
 		{"I cannot say.", false},
 	} {
-		if v, err := Parse(c.answer); (err == nil) != c.ok || (v == nil) == c.ok {
-			t.Errorf("%s: %+v, %v", c.answer, v, err)
+		if v, ok := Parse(c.answer); ok != c.ok || (v == nil) == c.ok {
+			t.Errorf("%s: %+v, %v", c.answer, v, ok)
 		}
 	}
-	v, err := Parse(strings.Replace(passed, "It found it.", `a\u001b[31mb\n`+strings.Repeat("x", 2000), 1))
-	if err != nil || len(v.Reasoning) > maxText+8 || strings.ContainsAny(v.Reasoning, "\n\x1b") {
-		t.Errorf("%+v, %v", v, err)
+	v, ok := Parse(strings.Replace(passed, "It found it.", `a\u001b[31mb\n`+strings.Repeat("x", 2000), 1))
+	if !ok || len(v.Reasoning) > maxText+8 || strings.ContainsAny(v.Reasoning, "\n\x1b") {
+		t.Errorf("%+v, %v", v, ok)
 	}
 }
 

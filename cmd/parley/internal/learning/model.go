@@ -248,7 +248,7 @@ func runDocsJudge(ctx context.Context, app *command.App, opts *docsJudgeOptions)
 	data.Model, err = ask(ctx, app, opts.modelOptions, plan, questions,
 		func(i int) string { return "verdict on " + asked[i].Name },
 		func(i int, answer string) {
-			if v, err := judge.Parse(answer); err == nil {
+			if v, ok := judge.Parse(answer); ok {
 				data.Results = append(data.Results, asked[i].ResultOf(v))
 			} else {
 				data.Malformed++
