@@ -147,13 +147,13 @@ func (s *subject) heldCalls(ctx context.Context) (calls []json.RawMessage) {
 // tried returns calls of the tool that worked: examples of the author, and generated parameters. Only a tool that
 // reads is called, in the sandbox and without rights; for other tools only verified examples count.
 func (s *subject) tried(ctx context.Context) (worked []json.RawMessage) {
-	runs := s.tool.Effect == manifest.EffectRead && s.Provider.Info().Kind != manifest.KindBuiltin && s.Try != nil
+	runs := s.tool.Effect == manifest.EffectRead && s.Provider.Info().Kind != manifest.KindBuiltin && s.Gate.Run != nil
 	add := func(params json.RawMessage, verified bool) {
 		if len(params) > maxParams || !s.valid(params) ||
 			slices.ContainsFunc(worked, func(w json.RawMessage) bool { return string(w) == string(params) }) {
 			return
 		}
-		if verified || runs && s.Try(ctx, s.full, params) == nil {
+		if verified || runs && s.Gate.Run(ctx, s.full, params) == nil {
 			worked = append(worked, params)
 		}
 	}

@@ -8,7 +8,6 @@ package optimize
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,13 +25,11 @@ import (
 
 // Optimizer optimizes the tools of one plugin. It is not safe for concurrent use.
 type Optimizer struct {
-	Catalog  *host.Catalog // with the present overlays
-	Provider host.Provider // the plugin, one of the catalog
+	// Gate decides which texts are measured. Its Run also tries calls of a tool that reads if traces have none.
 	Gate     *suggest.Gate
+	Provider host.Provider // the plugin, one of the gate's catalog
 	// Ask asks the model.
-	Ask func(ctx context.Context, q model.Question) (string, error)
-	// Try calls a tool without any right. Calls of a tool that reads are tried if traces have none.
-	Try     func(ctx context.Context, tool string, params json.RawMessage) error
+	Ask     func(ctx context.Context, q model.Question) (string, error)
 	Records []host.Record      // the traces
 	Scores  map[string]float64 // how well sessions did, from 0 to 1
 	Seed    uint64             // seed of the split, and of generated calls
@@ -213,7 +210,7 @@ const maxSiblings = 12
 
 // findSiblings finds the tools of the plugin that are nearest to the one that is optimized.
 func (s *subject) findSiblings(base host.Provider) error {
-	hits := eval.Hits(s.Catalog, search.Order{}, search.Query{Text: s.tool.Docs.Brief, Plugin: s.plugin,
+	hits := eval.Hits(s.Gate.Catalog, search.Order{}, search.Query{Text: s.tool.Docs.Brief, Plugin: s.plugin,
 		Limit: maxSiblings + 1})
 	nearest := lists.Map(hits, func(name string) string { return strings.TrimPrefix(name, s.plugin+".") })
 	all, err := base.Names()

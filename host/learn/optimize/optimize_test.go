@@ -120,13 +120,13 @@ func (a *agent) optimizer(t *testing.T, text string, records ...host.Record) *Op
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Optimizer{Catalog: catalog, Provider: p, Gate: &suggest.Gate{Catalog: catalog}, Ask: a.ask, Seed: 1,
-		Records: records, Try: func(_ context.Context, tool string, params json.RawMessage) error {
-			if a.tried = append(a.tried, string(params)); strings.Contains(string(params), "Bo") {
-				return errors.New("no such reader")
-			}
-			return nil
-		}}
+	try := func(_ context.Context, tool string, params json.RawMessage) error {
+		if a.tried = append(a.tried, string(params)); strings.Contains(string(params), "Bo") {
+			return errors.New("no such reader")
+		}
+		return nil
+	}
+	return &Optimizer{Gate: &suggest.Gate{Catalog: catalog, Run: try}, Provider: p, Ask: a.ask, Seed: 1, Records: records}
 }
 
 func (a *agent) run(t *testing.T, records ...host.Record) *Result {

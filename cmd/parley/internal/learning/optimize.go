@@ -55,9 +55,8 @@ func runDocsOptimize(ctx context.Context, app *command.App, opts *docsOptimizeOp
 	slices.SortStableFunc(tools, func(a, b *manifest.Tool) int {
 		return cmp.Compare(failed[at.Plugin+"."+b.Name], failed[at.Plugin+"."+a.Name])
 	})
-	op := &optimize.Optimizer{Catalog: catalog, Provider: at.Provider, Ask: client.Ask, Try: app.Parley().TryExample,
-		Gate:    &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample},
-		Records: records, Scores: scores(records, catalog, client), Seed: opts.Seed}
+	op := &optimize.Optimizer{Gate: &suggest.Gate{Catalog: catalog, Run: app.Parley().TryExample}, Provider: at.Provider,
+		Ask: client.Ask, Records: records, Scores: scores(records, catalog, client), Seed: opts.Seed}
 	data := struct {
 		Results []*optimize.Result `json:"results"`
 		Applied []appliedEdit      `json:"applied"`
