@@ -29,7 +29,7 @@ const (
 // minNever is the number of failed calls from which on a tool without a success is said never to work.
 const minNever = 10
 
-// problems returns the problems that cost most. The catalog may be nil.
+// problems returns the problems that cost most.
 func problems(r *Report, catalog *host.Catalog) []Problem {
 	found := []Problem{}
 	add := func(tool string, e Evidence, format string, args ...any) {

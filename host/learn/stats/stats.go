@@ -212,11 +212,8 @@ func InScope(tool, scope string) bool {
 		len(tool) > len(scope) && tool[len(scope)] == '.' && strings.EqualFold(tool[:len(scope)], scope)
 }
 
-// Find returns a tool of a catalog, which may be nil.
+// Find returns a tool of a catalog.
 func Find(catalog *host.Catalog, name string) (at host.Address, ok bool) {
-	if catalog == nil {
-		return at, false
-	}
 	at, err := catalog.Find(name)
 	return at, err == nil && at.Tool != nil
 }
@@ -578,9 +575,6 @@ func (c *counter) works(tool string) *Share {
 
 // compareWithCatalog finds unused tools of plugins that are used, and deprecated tools that are used.
 func (c *counter) compareWithCatalog(r *Report) {
-	if c.catalog == nil {
-		return
-	}
 	calls := map[string]int{} // calls of each plugin
 	for _, t := range r.Tools {
 		plugin, _, _ := strings.Cut(t.Name, ".")

@@ -85,7 +85,14 @@ func (s *script) fail(session, tool, params, pointer, keyword string) *host.Reco
 		Errors: []host.Violation{{Pointer: pointer, Keyword: keyword, Expected: "integer"}}, MS: 1})
 }
 
-func compute(s *script, scope string) *Report { return Compute(s.records, nil, scope) }
+// compute returns the report on a catalog without plugins.
+func compute(s *script, scope string) *Report {
+	catalog, err := host.NewCatalog()
+	if err != nil {
+		panic(err)
+	}
+	return Compute(s.records, catalog, scope)
+}
 
 // TestSessions checks what is known only from the order of calls in a session.
 func TestSessions(t *testing.T) {
