@@ -34,7 +34,6 @@ type Gate struct {
 	// Progress gets how many of the edits were checked alone. It may be nil.
 	Progress func(done, total float64, message string)
 
-	whole *manifest.Manifest // the last plugin with all its tools, without any edit; nil until the first
 	// heldOut are tools and their authors' tasks; "" for a task that does not find its tool without edits. No edit is made
 	// from these. Nil until the first edit that search reads.
 	heldOut [][2]string
@@ -61,12 +60,16 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *overlay.Over
 	*overlay.Overlay, []Refusal, error) {
 	accepted, refused := current, []Refusal{}
 	base := host.Base(p)
+	m, err := wholeOf(base)
+	if err != nil {
+		return nil, nil, err
+	}
 	var passed []Proposal
 	for i, q := range proposals {
 		if g.Progress != nil {
-			g.Progress(float64(i), float64(len(proposals)), base.Info().Name+"."+q.Edit.Tool+" "+q.Edit.Field)
+			g.Progress(float64(i), float64(len(proposals)), m.Name+"."+q.Edit.Tool+" "+q.Edit.Field)
 		}
-		why, err := g.checkAlone(ctx, base, accepted, &q)
+		why, err := g.checkAlone(ctx, base, m, accepted, &q)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -82,15 +85,15 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *overlay.Over
 }
 
 // checkAlone checks an edit on top of the edits that were accepted before it, in all but search.
-func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *overlay.Overlay, q *Proposal) (why string,
-	err error) {
+func (g *Gate) checkAlone(ctx context.Context, base host.Provider, m *manifest.Manifest, accepted *overlay.Overlay,
+	q *Proposal) (why string, err error) {
 	e := &q.Edit
 	before, err := base.Tool(e.Tool)
 	switch {
 	case err != nil:
 		return "", err
 	case before == nil:
-		return base.Info().Name + " has no tool " + manifest.CleanLine(e.Tool), nil
+		return m.Name + " has no tool " + manifest.CleanLine(e.Tool), nil
 	case !slices.Contains(overlay.Fields(), e.Field):
 		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanValue(e.Field),
 			strings.Join(overlay.Fields(), ", ")), nil
@@ -100,13 +103,12 @@ func (g *Gate) checkAlone(ctx context.Context, base host.Provider, accepted *ove
 	}
 	before = accepted.Apply(before)
 	after := accepted.Merge([]overlay.Edit{*e}).Apply(before)
-	why = cmp.Or(g.checkValue(e, before), g.checkAlias(base, q, before))
+	why = cmp.Or(g.checkValue(e, before), g.checkAlias(m, q, before))
 	if why == "" && slices.Contains(texts, e.Field) && e.Origin != overlay.FromSchema {
-		why = cmp.Or(g.checkCopy(base.Info().Name, e, before), checkPromise(e, before))
+		why = cmp.Or(g.checkCopy(m.Name, e, before), checkPromise(e, before))
 	}
 	if why == "" {
-		why = cmp.Or(g.checkLint(base, e, before, after), checkEmptied(base.Info().Name, e, before),
-			g.checkExample(ctx, base, e, after))
+		why = cmp.Or(g.checkLint(m, e, before, after), checkEmptied(m.Name, e, before), g.checkExample(ctx, m, e, after))
 	}
 	return why, nil
 }
@@ -191,7 +193,7 @@ func checkEmptied(plugin string, e *overlay.Edit, t *manifest.Tool) string {
 // checkAlias refuses an alias that means something else: the name or an alias of another tool or of a parameter, the
 // name of an option of calls, or a name that the manifest knows for another tool. For the alias of a parameter, the
 // parameters of the plugin's other tools count only without evidence, because callers use one name for all of them.
-func (g *Gate) checkAlias(base host.Provider, q *Proposal, t *manifest.Tool) string {
+func (g *Gate) checkAlias(m *manifest.Manifest, q *Proposal, t *manifest.Tool) string {
 	e, why := &q.Edit, ""
 	isName := func(name string) bool { return spelling.Fold(name) == spelling.Fold(e.Value) }
 	taken := func(what string, names ...string) {
@@ -199,17 +201,14 @@ func (g *Gate) checkAlias(base host.Provider, q *Proposal, t *manifest.Tool) str
 			why = fmt.Sprintf("%s is a name of %s", manifest.CleanLine(e.Value), manifest.CleanLine(what))
 		}
 	}
-	m, err := base.Manifest()
-	switch {
-	case err != nil:
-		return err.Error()
-	case e.Field == overlay.ParamAlias:
+	switch e.Field {
+	case overlay.ParamAlias:
 		if name, _, _ := manifest.ParamNamed(t.Params, e.Value); name != "" && name != e.Param {
 			taken("the parameter "+name, e.Value)
 		} else if meant := option.Named(e.Value); meant != "" {
 			taken("the option "+meant, e.Value)
 		}
-	case e.Field == overlay.Alias:
+	case overlay.Alias:
 		table := peers.Read(m.Peers)
 		for _, r := range table.Named(spelling.Fold(e.Value)) {
 			if r.Tool != t.Name {
@@ -313,15 +312,7 @@ var sparse = []string{"tautology", "optional-default", "constraints", "described
 
 // checkLint refuses an edit that makes the tool break a rule that it keeps without it, or contradict its schema. The
 // latter holds for plugins without rules of style, too.
-func (g *Gate) checkLint(base host.Provider, e *overlay.Edit, before, after *manifest.Tool) string {
-	m := g.whole
-	if m == nil || m.Name != base.Info().Name { // edits come plugin by plugin
-		var err error
-		if m, err = wholeOf(base); err != nil {
-			return err.Error()
-		}
-		g.whole = m
-	}
+func (g *Gate) checkLint(m *manifest.Manifest, e *overlay.Edit, before, after *manifest.Tool) string {
 	known := lint.Contradictions(m, before)
 	for _, c := range lint.Contradictions(m, after) {
 		if !slices.ContainsFunc(known, func(o lint.Contradiction) bool { return o.Said == c.Said && o.Has == c.Has }) {
@@ -365,7 +356,7 @@ func (g *Gate) checkLint(base host.Provider, e *overlay.Edit, before, after *man
 }
 
 // checkExample validates the parameters of an example, and runs it where that changes nothing.
-func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *overlay.Edit, t *manifest.Tool) string {
+func (g *Gate) checkExample(ctx context.Context, m *manifest.Manifest, e *overlay.Edit, t *manifest.Tool) string {
 	if e.Field != overlay.Example {
 		return ""
 	}
@@ -381,10 +372,10 @@ func (g *Gate) checkExample(ctx context.Context, base host.Provider, e *overlay.
 	if err != nil || len(violations) > 0 {
 		return fmt.Sprintf("the parameters of the example are not valid: %v %v", violations, err)
 	}
-	if g.Run == nil || t.Effect != manifest.EffectRead || base.Info().Kind == manifest.KindBuiltin {
+	if g.Run == nil || t.Effect != manifest.EffectRead || m.Kind == manifest.KindBuiltin {
 		return ""
 	}
-	if err := g.Run(ctx, base.Info().Name+"."+t.Name, e.Example.Params); err != nil {
+	if err := g.Run(ctx, m.Name+"."+t.Name, e.Example.Params); err != nil {
 		return "the example does not run: " + manifest.CleanLine(err.Error())
 	}
 	return ""
