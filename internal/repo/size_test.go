@@ -47,7 +47,7 @@ var maxLines = map[string]int{
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4818,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
 	"host/wasm":                10890, // compilations ahead; imports; the index of tools; caches; calls on other machines
-	"host/learn":               4307,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
+	"host/learn":               4283,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 867,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               425,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking

@@ -28,12 +28,12 @@ var learnCommand = &command.Command[string]{
 // runLearn prints which steps of a plugin's tutorial are done, and which is next. The error is not_found for a
 // plugin that is unknown or has no tutorial.
 func runLearn(ctx context.Context, app *command.App, plugin string) error {
-	if plugin == "" {
-		return listTutorials(ctx, app)
-	}
 	h, err := app.Host(ctx)
 	if err != nil {
 		return err
+	}
+	if plugin == "" {
+		return listTutorials(app, h.Catalog())
 	}
 	at, err := h.Catalog().FindIn(plugin, "")
 	if err != nil {
@@ -66,11 +66,7 @@ func runLearn(ctx context.Context, app *command.App, plugin string) error {
 }
 
 // listTutorials lists the tutorials with the progress of the session.
-func listTutorials(ctx context.Context, app *command.App) error {
-	h, err := app.Host(ctx)
-	if err != nil {
-		return err
-	}
+func listTutorials(app *command.App, catalog *host.Catalog) error {
 	records, err := ownRecords(app)
 	if err != nil {
 		return err
@@ -79,7 +75,7 @@ func listTutorials(ctx context.Context, app *command.App) error {
 		Tutorials []tutorialRow `json:"tutorials"`
 		Total     int           `json:"total"`
 	}{Tutorials: []tutorialRow{}}, []string{}
-	for _, p := range h.Catalog().Providers() {
+	for _, p := range catalog.Providers() {
 		m, err := p.Manifest()
 		if err != nil {
 			return err
@@ -87,7 +83,7 @@ func listTutorials(ctx context.Context, app *command.App) error {
 		if len(m.Tutorial) == 0 {
 			continue
 		}
-		progress := tutorial.Walk(h.Catalog(), p.Info().Name, m.Tutorial, records)
+		progress := tutorial.Walk(catalog, p.Info().Name, m.Tutorial, records)
 		data.Total++
 		data.Tutorials = append(data.Tutorials, tutorialRow{
 			p.Info().Name, manifest.CleanLine(p.Info().Brief), len(m.Tutorial), progress.Done, progress.Finished,

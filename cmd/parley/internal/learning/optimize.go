@@ -166,12 +166,11 @@ func optimized(r *optimize.Result, by string) (proposals []suggest.Proposal) {
 func scores(records []host.Record, catalog *host.Catalog, client *model.Client) map[string]float64 {
 	found := map[string]float64{}
 	for _, s := range judge.Sessions(records) {
-		if !s.CodesPass() {
-			continue // the codes outrank the verdict
-		}
-		found[s.Name] = 1
-		if v := recordedVerdict(client, s, catalog); v != nil {
-			found[s.Name] = v.Score
+		if s.CodesPass() { // the codes outrank the verdict
+			found[s.Name] = 1
+			if v := recordedVerdict(client, s, catalog); v != nil {
+				found[s.Name] = v.Score
+			}
 		}
 	}
 	return found
