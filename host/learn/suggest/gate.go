@@ -416,15 +416,13 @@ func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, pass
 		return nil, nil, err
 	}
 	for _, q := range passed {
-		switch q.Edit.Field {
-		case overlay.Task, overlay.Phrase, overlay.Alias:
-			if !finds(edited, q.Edit.Value, base.Info().Name+"."+q.Edit.Tool) {
-				refused = append(refused, Refusal{q.Edit,
-					fmt.Sprintf("searching for %q does not find %s among the first %d", q.Edit.Value, q.Edit.Tool, found)})
-				continue
-			}
+		isQuery := slices.Contains([]string{overlay.Task, overlay.Phrase, overlay.Alias}, q.Edit.Field)
+		if isQuery && !finds(edited, q.Edit.Value, base.Info().Name+"."+q.Edit.Tool) {
+			refused = append(refused, Refusal{q.Edit,
+				fmt.Sprintf("searching for %q does not find %s among the first %d", q.Edit.Value, q.Edit.Tool, found)})
+		} else {
+			kept = append(kept, q)
 		}
-		kept = append(kept, q)
 	}
 	return kept, refused, nil
 }

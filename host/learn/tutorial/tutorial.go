@@ -99,13 +99,14 @@ func Walk(catalog *host.Catalog, plugin string, steps []manifest.Step, records [
 // expectedRecord returns the record that a step leaves when it ends as it should, nil if it leaves none.
 func expectedRecord(catalog *host.Catalog, s Step) *host.Record {
 	next, _ := commandline.Read(catalog, s.Run)
+	r := &host.Record{Op: string(next.Op), Tool: next.Tool, ExitCode: s.ExitCode}
 	switch next.Op {
 	case "", step.OpList, step.OpListen:
 		return nil
 	case step.OpCall:
-		return &host.Record{Tool: next.Tool, ExitCode: s.ExitCode}
+		r.Op = ""
 	case step.OpSearch:
-		return &host.Record{Op: string(next.Op), ExitCode: s.ExitCode}
+		r.Tool = ""
 	}
-	return &host.Record{Op: string(next.Op), Tool: next.Tool, ExitCode: s.ExitCode}
+	return r
 }
