@@ -80,8 +80,8 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *overlay.Over
 		passed = append(passed, q)
 		accepted = accepted.Merge([]overlay.Edit{q.Edit})
 	}
-	accepted, lost, err := g.checkSearch(base, current, passed)
-	return accepted, append(refused, lost...), err
+	accepted, lost := g.checkSearch(base, current, passed)
+	return accepted, append(refused, lost...), nil
 }
 
 // checkAlone checks an edit on top of the edits that were accepted before it, in all but search.
@@ -387,21 +387,18 @@ var unsearched = []string{overlay.Example, overlay.Rare, overlay.Need, overlay.F
 
 // checkSearch accepts the edits that find their own tool, and with which every tool is still found by its own tasks.
 func (g *Gate) checkSearch(base host.Provider, current *overlay.Overlay, passed []Proposal) (
-	*overlay.Overlay, []Refusal, error) {
+	*overlay.Overlay, []Refusal) {
 	if !slices.ContainsFunc(passed, func(q Proposal) bool { return !slices.Contains(unsearched, q.Edit.Field) }) {
-		return merge(current, passed), nil, nil
+		return merge(current, passed), nil
 	}
 	if g.heldOut == nil {
 		for tool, task := range stats.Tasks(g.Catalog) {
 			g.heldOut = append(g.heldOut, [2]string{tool, task})
 		}
 	}
-	passed, refused, err := g.findThemselves(base, current, passed)
-	if err != nil {
-		return nil, nil, err
-	}
-	kept, more, err := g.keepQueries(base, current, passed)
-	return merge(current, kept), append(refused, more...), err
+	passed, refused := g.findThemselves(base, current, passed)
+	kept, more := g.keepQueries(base, current, passed)
+	return merge(current, kept), append(refused, more...)
 }
 
 func merge(o *overlay.Overlay, proposals []Proposal) *overlay.Overlay {
@@ -410,11 +407,8 @@ func merge(o *overlay.Overlay, proposals []Proposal) *overlay.Overlay {
 
 // findThemselves refuses tasks, phrases and aliases that do not find the tool that they are for.
 func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, passed []Proposal) (kept []Proposal,
-	refused []Refusal, err error) {
-	edited, err := Edited(g.Catalog, base, merge(current, passed))
-	if err != nil {
-		return nil, nil, err
-	}
+	refused []Refusal) {
+	edited := Edited(g.Catalog, base, merge(current, passed))
 	for _, q := range passed {
 		isQuery := slices.Contains([]string{overlay.Task, overlay.Phrase, overlay.Alias}, q.Edit.Field)
 		if isQuery && !finds(edited, q.Edit.Value, base.Info().Name+"."+q.Edit.Tool) {
@@ -424,57 +418,52 @@ func (g *Gate) findThemselves(base host.Provider, current *overlay.Overlay, pass
 			kept = append(kept, q)
 		}
 	}
-	return kept, refused, nil
+	return kept, refused
 }
 
 // keepQueries refuses edits with which a held-out query no longer finds its tool. It tries halves of the edits, each
 // on top of the edits that were kept before it.
 func (g *Gate) keepQueries(base host.Provider, current *overlay.Overlay, passed []Proposal) (kept []Proposal,
-	refused []Refusal, err error) {
-	lost, err := g.lost(base, merge(current, passed))
+	refused []Refusal) {
+	lost := g.lost(base, merge(current, passed))
 	switch {
-	case err != nil || lost == "" || len(passed) == 0:
-		return passed, nil, err
+	case lost == "" || len(passed) == 0:
+		return passed, nil
 	case len(passed) == 1:
-		return nil, []Refusal{{passed[0].Edit, lost}}, nil
+		return nil, []Refusal{{passed[0].Edit, lost}}
 	}
 	half := len(passed) / 2
-	kept, refused, err = g.keepQueries(base, current, passed[:half])
-	if err != nil {
-		return nil, nil, err
-	}
-	rest, more, err := g.keepQueries(base, merge(current, kept), passed[half:])
-	return append(slices.Clip(kept), rest...), append(refused, more...), err
+	kept, refused = g.keepQueries(base, current, passed[:half])
+	rest, more := g.keepQueries(base, merge(current, kept), passed[half:])
+	return append(slices.Clip(kept), rest...), append(refused, more...)
 }
 
 // lost returns which of the held-out queries no longer finds its tool with an overlay, "" if all do. Searches take
 // most of the time, so it searches without the edits only for what is not found with them.
-func (g *Gate) lost(base host.Provider, o *overlay.Overlay) (string, error) {
-	edited, err := Edited(g.Catalog, base, o)
-	if err != nil {
-		return "", err
-	}
+func (g *Gate) lost(base host.Provider, o *overlay.Overlay) string {
+	edited := Edited(g.Catalog, base, o)
 	for i, q := range g.heldOut {
 		if q[1] == "" || finds(edited, q[1], q[0]) {
 			continue
 		}
 		if finds(g.Catalog, q[1], q[0]) {
-			return fmt.Sprintf("%s is no longer found by its task %q", q[0], q[1]), nil
+			return fmt.Sprintf("%s is no longer found by its task %q", q[0], q[1])
 		}
 		g.heldOut[i][1] = ""
 	}
-	return "", nil
+	return ""
 }
 
 // Edited returns a catalog with an overlay of a plugin in place of the present one.
-func Edited(catalog *host.Catalog, plugin host.Provider, o *overlay.Overlay) (*host.Catalog, error) {
+func Edited(catalog *host.Catalog, plugin host.Provider, o *overlay.Overlay) *host.Catalog {
 	providers := catalog.Providers()
 	for i, p := range providers {
 		if base := host.Base(p); base == host.Base(plugin) {
 			providers[i] = overlay.Wrap(base, func() (*overlay.Overlay, error) { return o, nil }, nil)
 		}
 	}
-	return host.NewCatalog(providers...)
+	edited, _ := host.NewCatalog(providers...) // its names are those of a catalog
+	return edited
 }
 
 // finds reports whether a tool is among the first hits of a query.

@@ -499,9 +499,7 @@ func (e *edits) check(ctx context.Context, plugin string, proposals []suggest.Pr
 			e.data.Applied = append(e.data.Applied, appliedEdit{edit.ID(), p.Info().Name, *edit})
 		}
 	}
-	if e.catalog, err = suggest.Edited(e.catalog, p, checked); err != nil {
-		return err
-	}
+	e.catalog = suggest.Edited(e.catalog, p, checked)
 	if c := e.change(p); c != nil {
 		c.To = checked
 	} else {
