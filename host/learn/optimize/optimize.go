@@ -175,6 +175,7 @@ type subject struct {
 	*Optimizer
 	full     string // qualified name
 	plugin   string
+	original *manifest.Tool
 	tool     *manifest.Tool // with its overlay
 	overlay  *overlay.Overlay
 	params   *schema.Schema // nil if it cannot be compiled
@@ -196,7 +197,8 @@ func (o *Optimizer) newSubject(current *overlay.Overlay, name string) (*subject,
 	if t == nil {
 		return nil, host.Errorf(host.NotFound, "%s has no tool %s", plugin, manifest.CleanLine(name))
 	}
-	s := &subject{Optimizer: o, full: plugin + "." + t.Name, plugin: plugin, tool: current.Apply(t), overlay: current}
+	s := &subject{Optimizer: o, full: plugin + "." + t.Name, plugin: plugin, original: t, tool: current.Apply(t),
+		overlay: current}
 	s.params, _ = schema.CompileUntrusted(s.tool.Params)
 	if err := s.findSiblings(base); err != nil {
 		return nil, err

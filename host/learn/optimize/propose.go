@@ -55,11 +55,7 @@ Return JSON alone:
 
 // candidates asks the model for candidates. If there are none, why says so.
 func (s *subject) candidates(ctx context.Context) (list []*Candidate, why string, err error) {
-	q, err := s.question()
-	if err != nil {
-		return nil, "", err
-	}
-	answer, err := s.Ask(ctx, q)
+	answer, err := s.Ask(ctx, s.question())
 	if err != nil {
 		return []*Candidate{}, "", err
 	}
@@ -89,11 +85,7 @@ func (s *subject) candidates(ctx context.Context) (list []*Candidate, why string
 }
 
 // question returns what the model is asked for candidates.
-func (s *subject) question() (model.Question, error) {
-	docs, err := s.describe(s.overlay)
-	if err != nil {
-		return model.Question{}, err
-	}
+func (s *subject) question() model.Question {
 	present := textsOf(s.tool)
 	present.Params = nil
 	texts, _ := manifest.Marshal(present) // strings always encode
@@ -124,10 +116,10 @@ func (s *subject) question() (model.Question, error) {
 	if findings := s.lint(); len(findings) > 0 {
 		fmt.Fprintf(&b, "Linter:\n- %s\n", strings.Join(findings, "\n- "))
 	}
-	budget := fmt.Sprintf("its documentation has %d tokens now, and a text of %d or less is better", docs.Tokens(),
-		docs.Tokens()*3/4)
+	tokens := s.describe(s.overlay).Tokens()
+	budget := fmt.Sprintf("its documentation has %d tokens now, and a text of %d or less is better", tokens, tokens*3/4)
 	return model.Question{Kind: "candidates", System: fmt.Sprintf(rewrite, maxCandidates, budget),
-		Text: manifest.Clean(b.String()), Limit: candidatesAnswer}, nil
+		Text: manifest.Clean(b.String()), Limit: candidatesAnswer}
 }
 
 // lint returns what the linter says about the tool.

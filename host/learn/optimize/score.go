@@ -101,10 +101,7 @@ var errMalformed = errors.New("it cannot be measured: an answer of the model is 
 
 // measure lets the model choose tools for queries, by the texts that result from an overlay.
 func (s *subject) measure(ctx context.Context, overlay *overlay.Overlay, queries []query) (*outcome, error) {
-	docs, err := s.describe(overlay)
-	if err != nil {
-		return nil, err
-	}
+	docs := s.describe(overlay)
 	o := &outcome{own: s.tool.Name, tokens: docs.Tokens()}
 	tools := docs.Text()
 	for _, t := range s.siblings {
@@ -130,15 +127,11 @@ func (s *subject) measure(ctx context.Context, overlay *overlay.Overlay, queries
 }
 
 // describe returns tier 2 of the tool with an overlay.
-func (s *subject) describe(edits *overlay.Overlay) (*manifest.ToolDocs, error) {
+func (s *subject) describe(edits *overlay.Overlay) *manifest.ToolDocs {
 	p := overlay.Wrap(host.Base(s.Provider), func() (*overlay.Overlay, error) { return edits, nil }, nil)
-	t, err := p.Tool(s.tool.Name)
-	if err != nil {
-		return nil, err
-	}
-	d := p.Features().Describe(t, manifest.Tier2)
+	d := p.Features().Describe(edits.Apply(s.original), manifest.Tier2)
 	for i := range d.Examples {
 		d.Examples[i].NotRun = "" // says nothing about what the tool is for
 	}
-	return d, nil
+	return d
 }
