@@ -69,14 +69,11 @@ func (c *composer) compose() bool {
 		if !ok {
 			return false
 		}
-		raw, err := manifest.Marshal(struct {
+		raw, _ := manifest.Marshal(struct { // the values are JSON
 			ID     int            `json:"id"`
 			Tool   string         `json:"tool"`
 			Params map[string]any `json:"params,omitempty"`
 		}{i + 1, at.Name(), c.params(at.Tool, s.Arguments[i], i)})
-		if err != nil {
-			return false
-		}
 		c.made.Lines = append(c.made.Lines, raw)
 	}
 	if len(c.test) == len(c.made.Parameters) {

@@ -119,8 +119,8 @@ func (s *suggester) examples(plugin string, t *manifest.Tool) {
 				delete(params, p.Name)
 			}
 		}
-		raw, err := manifest.Marshal(params)
-		if corrected := x; err == nil && stats.Valid(compiled, raw) {
+		raw, _ := manifest.Marshal(params) // the values are JSON
+		if corrected := x; stats.Valid(compiled, raw) {
 			corrected.Params, corrected.Result, corrected.Run = raw, nil, nil
 			s.correct(plugin, t, overlay.Edit{Field: overlay.Example, Example: &corrected},
 				"the example has "+violations[0].String(), stats.Evidence{})

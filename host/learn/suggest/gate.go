@@ -69,11 +69,7 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *overlay.Over
 		if g.Progress != nil {
 			g.Progress(float64(i), float64(len(proposals)), m.Name+"."+q.Edit.Tool+" "+q.Edit.Field)
 		}
-		why, err := g.checkAlone(ctx, base, m, accepted, &q)
-		if err != nil {
-			return nil, nil, err
-		}
-		if why != "" {
+		if why := g.checkAlone(ctx, m, accepted, &q); why != "" {
 			refused = append(refused, Refusal{q.Edit, why})
 			continue
 		}
@@ -85,32 +81,29 @@ func (g *Gate) Check(ctx context.Context, p host.Provider, current *overlay.Over
 }
 
 // checkAlone checks an edit on top of the edits that were accepted before it, in all but search.
-func (g *Gate) checkAlone(ctx context.Context, base host.Provider, m *manifest.Manifest, accepted *overlay.Overlay,
-	q *Proposal) (why string, err error) {
+func (g *Gate) checkAlone(ctx context.Context, m *manifest.Manifest, accepted *overlay.Overlay, q *Proposal) string {
 	e := &q.Edit
-	before, err := base.Tool(e.Tool)
+	before := m.Tool(e.Tool)
 	switch {
-	case err != nil:
-		return "", err
 	case before == nil:
-		return m.Name + " has no tool " + manifest.CleanLine(e.Tool), nil
+		return m.Name + " has no tool " + manifest.CleanLine(e.Tool)
 	case !slices.Contains(overlay.Fields(), e.Field):
 		return fmt.Sprintf("%q is not a field that can be edited; expected one of %s", manifest.CleanValue(e.Field),
-			strings.Join(overlay.Fields(), ", ")), nil
+			strings.Join(overlay.Fields(), ", "))
 	case strings.HasPrefix(e.Origin, "rule ") && q.Sessions < stats.MinSessions:
 		return fmt.Sprintf("the evidence is from %s; at least %d are required", manifest.Plural(q.Sessions, "session"),
-			stats.MinSessions), nil
+			stats.MinSessions)
 	}
 	before = accepted.Apply(before)
 	after := accepted.Merge([]overlay.Edit{*e}).Apply(before)
-	why = cmp.Or(g.checkValue(e, before), g.checkAlias(m, q, before))
+	why := cmp.Or(g.checkValue(e, before), g.checkAlias(m, q, before))
 	if why == "" && slices.Contains(texts, e.Field) && e.Origin != overlay.FromSchema {
 		why = cmp.Or(g.checkCopy(m.Name, e, before), checkPromise(e, before))
 	}
 	if why == "" {
 		why = cmp.Or(g.checkLint(m, e, before, after), checkEmptied(m.Name, e, before), g.checkExample(ctx, m, e, after))
 	}
-	return why, nil
+	return why
 }
 
 // maxValue bounds the value of an edit, in bytes.

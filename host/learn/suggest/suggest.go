@@ -331,10 +331,7 @@ func (s *suggester) addExample(at host.Address, names []string, kind, title stri
 			return
 		}
 	}
-	raw, err := manifest.Marshal(params)
-	if err != nil {
-		return
-	}
+	raw, _ := manifest.Marshal(params) // the values are JSON
 	s.add(at, overlay.Edit{Field: overlay.Example, Example: &manifest.Example{Title: title, Kind: kind, Params: raw}}, e)
 }
 
