@@ -513,32 +513,25 @@ func (e *edits) write(ctx context.Context, yes bool) error {
 	if e.data.DryRun || len(e.changes) == 0 {
 		return nil
 	}
-	diff, err := e.diff()
-	if err != nil {
-		return err
-	}
-	if err := e.d.Approve(ctx, command.Change{Diff: diff, What: "edits of documentation"}, yes); err != nil {
+	if err := e.d.Approve(ctx, command.Change{Diff: e.diff(), What: "edits of documentation"}, yes); err != nil {
 		return err
 	}
 	return unwritableEdits(e.d.Parley().Overlays().Save(e.changes...))
 }
 
 // diff returns the changes by the edits, in the form of [command.Change].
-func (e *edits) diff() (string, error) {
+func (e *edits) diff() string {
 	var b strings.Builder
 	for _, a := range e.data.Applied {
 		p, _ := e.catalog.Provider(a.Plugin)
-		t, err := host.Base(p).Tool(a.Tool)
-		if err != nil {
-			return "", err
-		}
+		t, _ := host.Base(p).Tool(a.Tool) // the gate has read it
 		fmt.Fprintln(&b, a.text())
 		if before := a.Edit.Replaced(t); before != "" {
 			fmt.Fprintln(&b, "- "+manifest.CleanLine(before))
 		}
 		fmt.Fprintln(&b, "+ "+manifest.CleanLine(editValue(&a.Edit)))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // editValue returns what an edit writes, as text.

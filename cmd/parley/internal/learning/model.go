@@ -121,10 +121,7 @@ func replayedModel(c *model.Client) error {
 
 // approveModel asks for approval of the plan, and then fetches the key that a setting names.
 func approveModel(ctx context.Context, app *command.App, c *model.Client, key string, plan modelPlan, yes bool) error {
-	base, err := url.Parse(c.Endpoint.URL)
-	if err != nil {
-		return err
-	}
+	base, _ := url.Parse(c.Endpoint.URL) // the settings check it
 	cost := command.Either(!c.Prices.Known(), "its price is not configured",
 		fmt.Sprintf("a cost of up to %.4f", float64(plan.tokens)*max(c.Prices.In, c.Prices.Out)/1e6))
 	text := fmt.Sprintf("Ask %s at %s for %s.\nIt gets %s.\nUp to %s with %d tokens, %s. It ends at %s.\n",
