@@ -47,7 +47,7 @@ var maxLines = map[string]int{
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4818,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
 	"host/wasm":                10890, // compilations ahead; imports; the index of tools; caches; calls on other machines
-	"host/learn":               4283,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
+	"host/learn":               4242,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 867,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               425,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
@@ -66,7 +66,7 @@ var maxLines = map[string]int{
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd/parleyd":              1568,  // the service, a module of its own; a fleet, its accounts and records
-	"cmd":                      14454, // documents in the binary; clients, logins; help; AGENTS.md; corrected lines; URLs
+	"cmd":                      14435, // documents in the binary; clients, logins; help; AGENTS.md; corrected lines; URLs
 	"internal":                 1363,  // plugins and the program for tests; schemas with bounds; deadlines
 	"host/admit":               1453,  // an older version that a person may confirm; tools in use; what is published
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
