@@ -56,15 +56,11 @@ func (c *Certificate) read() (*tls.Certificate, error) {
 	}
 	cert, err := read(c.Cert)
 	key, keyErr := read(c.Key)
-	const pemFiles = "name a certificate and its unencrypted key, both in PEM"
-	if err = cmp.Or(err, keyErr); err != nil {
-		return nil, host.Errorf(host.ConfigError, "the certificate or its key: %s", manifest.CleanLine(err.Error())).
-			WithNext(pemFiles)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "%s and %s: %s", c.Cert, c.Key, manifest.CleanLine(err.Error())).
-			WithNext(pemFiles)
+	pair, pairErr := tls.X509KeyPair(cert, key)
+	if err = cmp.Or(err, keyErr, pairErr); err != nil {
+		return nil, host.Errorf(host.ConfigError, "the certificate or its key: %s (in %s and %s)",
+			manifest.CleanLine(err.Error()), c.Cert, c.Key).
+			WithNext("name a certificate and its unencrypted key, both in PEM")
 	}
 	return &pair, nil
 }
