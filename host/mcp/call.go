@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/search"
@@ -191,7 +192,10 @@ func (m *modeServer) route(ctx context.Context, r *sdk.CallToolRequest) (context
 		r.Params.Name = meta
 		return ctx, nil
 	}
-	a, _ := m.host.Call(ctx, host.Call{Name: name, Params: r.Params.Arguments, Principal: callerOf(m.of, r)})
+	trace := caller.TraceOf(ctx)
+	trace.ErrorCode = jsonrpc.CodeInvalidParams
+	a, _ := m.host.Call(caller.WithTrace(ctx, trace),
+		host.Call{Name: name, Params: r.Params.Arguments, Principal: callerOf(m.of, r)})
 	if a.Err == nil { // it was installed in the meantime
 		a.Err = host.Errorf(host.NotFound, "%s is not a tool", a.Tool)
 	}

@@ -233,19 +233,22 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 }
 
 func (m *modeServer) handle(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+	return func(ctx context.Context, method string, req sdk.Request) (result sdk.Result, err error) {
 		if method != "ping" {
 			m.of.refresh()
 		}
 		m.of.connections.follow(req)
 		ctx = host.WithDocsSize(hostcall.WithMode(ctx, m.mode), docsSizeInCall)
+		switch method {
+		case "tools/call", "resources/read", "prompts/get": // the requests with operations of the host
+			parent, state, carrier := frame.TraceContext(req)
+			ctx = caller.WithTrace(ctx, caller.Trace{Parent: parent, State: state, Carrier: carrier, Method: method,
+				Revision: frame.Revision(req), Session: req.GetSession().ID(), ErrorCode: frame.ErrorCode(req)})
+		}
 		switch r := req.(type) {
 		case *sdk.CallToolRequest:
 			growStack(false)
-			parent, state := frame.TraceContext(r)
-			ctx = caller.WithTrace(ctx, caller.Trace{Parent: parent, State: state})
 			m.of.sent.count(callerOf(m.of, r).Session)
-			var err error
 			if ctx, err = m.route(ctx, r); err != nil {
 				return nil, err
 			}
@@ -257,7 +260,7 @@ func (m *modeServer) handle(next sdk.MethodHandler) sdk.MethodHandler {
 			ctx, stop = m.of.untilEnd(ctx)
 			defer stop()
 		}
-		result, err := next(ctx, method, req)
+		result, err = next(ctx, method, req)
 		if err != nil {
 			return nil, frame.ErrorOfRevision(err, req)
 		}
@@ -327,13 +330,15 @@ func (s *Server) plugins() []string {
 }
 
 // SessionCount returns how many sessions are open.
-func (s *Server) SessionCount() (n int) {
+func (s *Server) SessionCount() int { return len(s.openSessions()) }
+
+func (s *Server) openSessions() (all []*sdk.ServerSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.modes {
-		n += len(slices.Collect(m.server.Sessions()))
+		all = slices.AppendSeq(all, m.server.Sessions())
 	}
-	return n
+	return all
 }
 
 // SessionKey is the key in _meta of a request under which a client of a stateless revision names its session.
@@ -427,14 +432,10 @@ func clientName(info *sdk.Implementation) string {
 // call, and those that want logs are told; other requests get status 503. [Server.Shutdown] should follow.
 func (s *Server) Drain(ctx context.Context) {
 	s.draining.Store(true)
-	s.mu.Lock()
-	for _, m := range s.modes {
-		for session := range m.server.Sessions() {
-			//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
-			go session.Log(ctx, &sdk.LoggingMessageParams{Level: "notice", Logger: "parley", Data: errDraining.Error()})
-		}
+	for _, session := range s.openSessions() {
+		//lint:ignore SA1019 clients of revisions before 2026-07-28 use it
+		go session.Log(ctx, &sdk.LoggingMessageParams{Level: "notice", Logger: "parley", Data: errDraining.Error()})
 	}
-	s.mu.Unlock()
 	awaitAll(ctx, s.calls)
 }
 
@@ -447,13 +448,9 @@ func (s *Server) Shutdown(ctx context.Context, cause error) {
 	s.closeWith(cause)
 	awaitAll(ctx, s.calls)
 	awaitAll(ctx, s.requests)
-	s.mu.Lock()
-	for _, m := range s.modes {
-		for session := range m.server.Sessions() {
-			go session.Close() // this ends the streams that keep connections open
-		}
+	for _, session := range s.openSessions() {
+		go session.Close() // this ends the streams that keep connections open
 	}
-	s.mu.Unlock()
 	s.connections.endAll()
 }
 

@@ -30,7 +30,7 @@ var maxLines = map[string]int{
 	"host/session":             474,   // names of sessions and media types of results, from host; no secrets in sessions
 	"host":                     1359,  // inner errors; violations; templates; costs; tracers; approvals; quotas; pools
 	"host/approval":            92,    // from host, as the next six
-	"host/caller":              86,    // who asks; the trace of a request
+	"host/caller":              90,    // who asks; what the trace of a request shows
 	"host/grant":               119,   // rights, limits, quotas; the names of denials, from host/rights
 	"host/job":                 178,   // what a provider gets, asks, returns
 	"host/outbound":            148,   // the JSON of requests, from host/call
@@ -45,7 +45,7 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1752,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles; choices of rights
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4818,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
+	"host/mcp":                 4838,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
 	"host/wasm":                10890, // compilations ahead; imports; the index of tools; caches; calls on other machines
 	"host/learn":               4242,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
@@ -81,7 +81,7 @@ var maxLines = map[string]int{
 	"host/option":              222, // contexts; all options that may stand among parameters
 	"host/reference":           156, // what a plan does not find
 
-	"cmd/parleyd/internal/telemetry":       606,  // spans, metrics and logs of the service
+	"cmd/parleyd/internal/telemetry":       632,  // spans, metrics and logs of the service; links, revisions, sessions
 	"cmd/parleyd/internal/fleet":           2785, // fronts, workers, their policy; renewal, limits of tenants
 	"cmd/parleyd/internal/fleet/fleettest": 392,  // NATS for tests, a network that fails or loses; children, waiting
 }

@@ -412,18 +412,44 @@ func IsStateless(req sdk.Request) bool {
 	return !HasSessions(v)
 }
 
-// TraceContext returns the trace that a call belongs to: the values of traceparent and tracestate in its _meta, or
-// else in its HTTP headers. Both are "" without one.
-func TraceContext(r *sdk.CallToolRequest) (parent, state string) {
-	meta := r.Params.GetMeta()
-	if parent, _ = meta["traceparent"].(string); parent != "" {
-		state, _ = meta["tracestate"].(string)
-		return parent, state
+// TraceContext returns the trace that a request belongs to: the values of traceparent and tracestate in its _meta, or
+// else in its HTTP headers. carrier is the traceparent of the headers. All are "" without one. The request must have
+// parameters.
+func TraceContext(r sdk.Request) (parent, state, carrier string) {
+	if extra := r.GetExtra(); extra != nil {
+		carrier, state = extra.Header.Get("Traceparent"), extra.Header.Get("Tracestate")
 	}
-	if r.Extra == nil {
-		return "", ""
+	meta := r.GetParams().GetMeta()
+	if parent, _ = meta["traceparent"].(string); parent == "" {
+		return carrier, state, carrier
 	}
-	return r.Extra.Header.Get("Traceparent"), r.Extra.Header.Get("Tracestate")
+	state, _ = meta["tracestate"].(string)
+	return parent, state, carrier
+}
+
+// Revision returns the revision that a request uses.
+func Revision(r sdk.Request) (revision string) {
+	if of, ok := r.(interface{ ProtocolVersion() string }); ok {
+		revision = of.ProtocolVersion()
+	}
+	if IsStateless(r) {
+		return revision
+	}
+	return Negotiated(revision)
+}
+
+// ErrorCode returns the code of the error that ends a request if its operation fails, or 0 for a call, whose failure is
+// a result.
+func ErrorCode(r sdk.Request) int64 {
+	switch r.(type) {
+	case *sdk.CallToolRequest:
+		return 0
+	case *sdk.ReadResourceRequest:
+		if !IsStateless(r) {
+			return CodeResourceNotFound
+		}
+	}
+	return jsonrpc.CodeInvalidParams
 }
 
 // HasSessions reports whether a revision has sessions; "" counts as one that has.

@@ -319,8 +319,27 @@ func TestTraceContext(t *testing.T) {
 		{sdk.Meta{"tracestate": "b=2"}, &sdk.RequestExtra{}, "", ""},
 	} {
 		r := &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Meta: tt.meta}, Extra: tt.extra}
-		if parent, state := TraceContext(r); parent != tt.parent || state != tt.state {
-			t.Errorf("%v, %v: %q %q", tt.meta, tt.extra, parent, state)
+		parent, state, carrier := TraceContext(r)
+		if of := tt.extra; parent != tt.parent || state != tt.state || (of == header) != (carrier == "00-1") {
+			t.Errorf("%v, %v: %q %q %q", tt.meta, tt.extra, parent, state, carrier)
+		}
+	}
+}
+
+func TestErrorCode(t *testing.T) {
+	of := func(revision string) sdk.Meta { return sdk.Meta{sdk.MetaKeyProtocolVersion: revision} }
+	for _, tt := range []struct {
+		request  sdk.Request
+		code     int64
+		revision string
+	}{
+		{&sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Meta: of("2026-07-28")}}, 0, "2026-07-28"},
+		{&sdk.GetPromptRequest{Params: &sdk.GetPromptParams{}}, -32602, "2025-11-25"},
+		{&sdk.ReadResourceRequest{Params: &sdk.ReadResourceParams{}}, -32002, "2025-11-25"},
+		{&sdk.ReadResourceRequest{Params: &sdk.ReadResourceParams{Meta: of("2026-07-28")}}, -32602, "2026-07-28"},
+	} {
+		if code, revision := ErrorCode(tt.request), Revision(tt.request); code != tt.code || revision != tt.revision {
+			t.Errorf("%T: %d %s, expected %d %s", tt.request, code, revision, tt.code, tt.revision)
 		}
 	}
 }

@@ -20,6 +20,10 @@ import (
 // opRequest is the [host.Operation].Op of a network request.
 const opRequest = "request"
 
+// execute and toolsCall are the names of a call within Parley and of one that a client makes, promptTool that of the
+// prompt that describes a tool.
+const execute, toolsCall, promptTool = "execute_tool", "tools/call", "use_tool"
+
 // metaTools are the MCP tools for operations other than calls.
 var metaTools = map[string]string{"search": "search_tools", "describe": "describe_tool"}
 
@@ -28,34 +32,52 @@ const maxTraceState = 512
 
 // startSpan starts the span of an operation, and returns the name that it has until its tool is known. Names and
 // attributes follow OpenTelemetry's semantic conventions for MCP, for tools of generative AI, and for HTTP clients.
-func (t *Telemetry) startSpan(ctx context.Context, o host.Operation) (context.Context, trace.Span, string) {
-	name, kind, attributes := operation(ctx, o)
-	if !trace.SpanContextFromContext(ctx).IsValid() {
-		ctx = withRemote(ctx, caller.TraceOf(ctx))
+// Operations within this one are no requests of MCP.
+func (t *Telemetry) startSpan(ctx context.Context, from caller.Trace, o host.Operation) (
+	context.Context, trace.Span, string) {
+	name, kind, attributes := operation(from, o)
+	options := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}
+	if from.Carrier != from.Parent {
+		carrier := trace.SpanContextFromContext(withRemote(ctx, caller.Trace{Parent: from.Carrier}))
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: carrier}))
 	}
-	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
+	if from != (caller.Trace{}) {
+		ctx = caller.WithTrace(withRemote(ctx, from), caller.Trace{})
+	}
+	ctx, span := t.tracer.Start(ctx, name, options...)
 	return ctx, span, name
 }
 
 // operation returns the name, kind and first attributes of a span. Within another operation, a call is only a tool
 // call; from outside, it is an MCP request.
-func operation(ctx context.Context, o host.Operation) (name string, kind trace.SpanKind, has []attribute.KeyValue) {
+func operation(from caller.Trace, o host.Operation) (name string, kind trace.SpanKind, has []attribute.KeyValue) {
 	if o.Op == opRequest {
 		return method(o.Method), trace.SpanKindClient, requestAttributes(o)
 	}
-	has = append(make([]attribute.KeyValue, 0, 12), attribute.String("gen_ai.operation.name", "execute_tool"),
-		attribute.String("parley.caller", o.Caller), attribute.String("parley.call.id", o.CallID))
-	if trace.SpanContextFromContext(ctx).IsValid() || o.Transport == "" {
-		return "execute_tool", trace.SpanKindInternal, has
+	has = append(make([]attribute.KeyValue, 0, 14), attribute.String("parley.caller", o.Caller),
+		attribute.String("parley.call.id", o.CallID))
+	if from.Method == "" {
+		return execute, trace.SpanKindInternal, append(has, attribute.String("gen_ai.operation.name", execute))
 	}
-	has = append(has, attribute.String("mcp.method.name", "tools/call"))
+	name = from.Method
+	has = append(has, attribute.String("mcp.method.name", name), attribute.String("mcp.protocol.version", from.Revision))
+	switch name {
+	case toolsCall:
+		has = append(has, attribute.String("gen_ai.operation.name", execute))
+	case "prompts/get":
+		name += " " + promptTool
+		has = append(has, attribute.String("gen_ai.prompt.name", promptTool))
+	}
+	if from.Session != "" {
+		has = append(has, attribute.String("mcp.session.id", from.Session))
+	}
 	if o.Transport == "http" {
 		has = append(has, attribute.String("network.transport", "tcp"),
 			attribute.String("network.protocol.name", "http"))
 	} else {
 		has = append(has, attribute.String("network.transport", "pipe"))
 	}
-	return "tools/call", trace.SpanKindServer, append(has, clientAttributes(o.Peer)...)
+	return name, trace.SpanKindServer, append(has, clientAttributes(o.Peer)...)
 }
 
 func clientAttributes(peer string) []attribute.KeyValue {
@@ -68,7 +90,7 @@ func clientAttributes(peer string) []attribute.KeyValue {
 }
 
 // endSpan completes a span that began with a name, and ends it.
-func endSpan(span trace.Span, name string, o host.Operation) {
+func endSpan(span trace.Span, name string, from caller.Trace, o host.Operation) {
 	defer span.End()
 	if !span.IsRecording() {
 		return
@@ -81,14 +103,20 @@ func endSpan(span trace.Span, name string, o host.Operation) {
 	if meta := metaTools[o.Op]; meta != "" {
 		tool = meta
 	}
-	if tool != "" {
+	if tool != "" && (name == toolsCall || name == execute) {
 		span.SetName(name + " " + tool)
 		span.SetAttributes(attribute.String("gen_ai.tool.name", tool))
 	}
-	if o.Code != host.OK {
-		failed(span, "tool_error") // the conventions' name for a result that is an error
-		span.SetAttributes(attribute.String("parley.code", string(o.Code)))
+	if o.Code == host.OK {
+		return
 	}
+	kind := "tool_error" // the conventions' name for a result that is an error
+	if from.ErrorCode != 0 {
+		kind = strconv.FormatInt(from.ErrorCode, 10)
+		span.SetAttributes(attribute.String("rpc.response.status_code", kind))
+	}
+	failed(span, kind)
+	span.SetAttributes(attribute.String("parley.code", string(o.Code)))
 }
 
 // requestAttributes returns the attributes of a network request. url.full is left out, because it would contain

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/caller"
 )
 
 // Config configures telemetry. With the zero value no spans are exported; there are still metrics and trace ids.
@@ -178,12 +179,13 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 // Begin implements [host.Tracer].
 func (t *Telemetry) Begin(ctx context.Context, o host.Operation) (context.Context, func(host.Operation)) {
 	began := time.Now()
-	ctx, span, name := t.startSpan(ctx, o)
+	from := caller.TraceOf(ctx)
+	ctx, span, name := t.startSpan(ctx, from, o)
 	t.metrics.begin(o)
 	return ctx, func(o host.Operation) {
 		took := time.Since(began)
 		t.metrics.end(o, took)
-		endSpan(span, name, o)
+		endSpan(span, name, from, o)
 		if o.Op != opRequest {
 			t.logOperation(ctx, o, took)
 		}

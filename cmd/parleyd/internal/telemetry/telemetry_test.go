@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	mcpsdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.opentelemetry.io/otel/sdk"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
@@ -207,17 +209,24 @@ func TestSpans(t *testing.T) {
 	const mcpCall = "server tools/call"
 	of := func(tool, failed string) string {
 		text := "{client.address=127.0.0.1 client.port=* "
+		failed, status, _ := strings.Cut(failed, " ") // of JSON-RPC
 		if failed != "" {
-			text += "error.type=tool_error "
+			text += "error.type=" + cmp.Or(status, "tool_error") + " "
 		}
 		text += "gen_ai.operation.name=execute_tool "
 		if tool != "" {
 			text += "gen_ai.tool.name=" + tool + " "
 		}
-		text += "mcp.method.name=tools/call network.protocol.name=http network.transport=tcp parley.call.id=* " +
-			"parley.caller=mcp-http:tester"
+		text += "mcp.method.name=tools/call mcp.protocol.version=2026-07-28 network.protocol.name=http " +
+			"network.transport=tcp parley.call.id=* parley.caller=mcp-http:tester"
 		if failed != "" {
-			return text + " parley.code=" + failed + "} error"
+			text += " parley.code=" + failed
+		}
+		if status != "" {
+			text += " rpc.response.status_code=" + status
+		}
+		if failed != "" {
+			return text + "} error"
 		}
 		return text + "}"
 	}
@@ -255,7 +264,7 @@ func TestSpans(t *testing.T) {
 			[]string{mcpCall + " echo.read-secret " + of("echo.read-secret", "invalid_args")}},
 		{"unknown tool by call_tool", "call_tool", map[string]any{"name": "echo." + canary},
 			[]string{mcpCall + " " + of("", "not_found")}},
-		{"unknown tool", canary, nil, []string{mcpCall + " " + of("", "not_found")}},
+		{"unknown tool", canary, nil, []string{mcpCall + " " + of("", "not_found -32602")}},
 		{"search", "search_tools", map[string]any{"query": canary},
 			[]string{mcpCall + " search_tools " + of("search_tools", "")}},
 		{"describe", "describe_tool", map[string]any{"name": "echo.echo"},
@@ -358,6 +367,10 @@ func TestTraceContext(t *testing.T) {
 			if same := bytes.Equal(call.TraceId, request.TraceId); same != tt.withRequest {
 				t.Errorf("trace %x, that of the request %x", call.TraceId, request.TraceId)
 			}
+			linked := len(call.Links) == 1 && bytes.Equal(call.Links[0].SpanId, request.SpanId)
+			if linked == tt.withRequest {
+				t.Errorf("the call is linked to the request: %v", call.Links)
+			}
 			if id := hex.EncodeToString(call.TraceId); !strings.Contains(s.log.String(), `"trace_id":"`+id+`"`) {
 				t.Errorf("no line of the call has the trace %s:\n%s", id, s.log)
 			}
@@ -395,5 +408,56 @@ func TestRunners(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)
 		}
+	}
+}
+
+// TestRequests checks the spans of requests of a session, by their names, revisions and codes of JSON-RPC.
+func TestRequests(t *testing.T) {
+	c := newCollector(t)
+	s := newService(t, Config{Endpoint: c.URL})
+	client := mcpsdk.NewClient(&mcpsdk.Implementation{Name: "tester", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(),
+		&mcpsdk.StreamableClientTransport{Endpoint: s.URL + "/mcp", MaxRetries: -1},
+		&mcpsdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := session.ID()
+	for _, name := range []string{"echo.echo", canary} {
+		_, _ = session.CallTool(t.Context(), &mcpsdk.CallToolParams{Name: name, Arguments: map[string]any{}})
+		_, _ = session.GetPrompt(t.Context(), &mcpsdk.GetPromptParams{Name: "use_tool",
+			Arguments: map[string]string{"tool": name}})
+		_, _ = session.ReadResource(t.Context(), &mcpsdk.ReadResourceParams{URI: "parley://docs/" +
+			strings.ReplaceAll(name, ".", "/")})
+	}
+	_ = session.Close()
+	s.end(t)
+	var got []string
+	for _, line := range c.tree() {
+		if name, has, _ := strings.Cut(line, " {"); !strings.Contains(name, "POST") {
+			version, code := "none", "none"
+			for field := range strings.FieldsSeq(strings.ReplaceAll(has, "}", "")) {
+				key, value, _ := strings.Cut(field, "=")
+				switch key {
+				case "mcp.protocol.version":
+					version = value
+				case "rpc.response.status_code":
+					code = value
+				}
+			}
+			got = append(got, strings.TrimSpace(name)+" "+version+" "+code)
+			if !strings.Contains(line, "mcp.session.id="+id) {
+				t.Errorf("no session %s in %s", id, line)
+			}
+		}
+	}
+	want := []string{"server prompts/get use_tool 2025-11-25 -32602", "server prompts/get use_tool 2025-11-25 none",
+		"server resources/read 2025-11-25 none", "server tools/call 2025-11-25 -32602",
+		"server tools/call echo.echo 2025-11-25 none"}
+	if slices.Sort(got); !slices.Equal(got, want) || id == "" {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if at := strings.Index(c.text.String(), canary); at >= 0 {
+		t.Errorf("telemetry has a value: ..%s", c.text.String()[max(0, at-100):at+len(canary)])
 	}
 }
