@@ -97,6 +97,13 @@ func (d Dirs) Check() error {
 	return nil
 }
 
+// Private returns prefixes of the paths that nobody on another machine should see.
+func (d Dirs) Private() []string {
+	self, _ := os.Executable()
+	return []string{d.Config, d.Data, d.State, d.Cache, d.Run, self, protect.UserHome(os.Getenv),
+		filepath.Join(os.TempDir(), "parley-")}
+}
+
 func dirsUnder(base string) Dirs {
 	in := func(name string) string { return filepath.Join(base, name) }
 	return Dirs{Config: in("config"), Data: in("data"), State: in("state"), Cache: in("cache"), Run: in("run")}

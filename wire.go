@@ -623,9 +623,7 @@ func (p *Parley) MCP(cfg mcp.Config) (*mcp.Server, error) {
 	}
 	p.Engine().CompileAhead(compilePause, shipped)
 	cfg.Host, cfg.Version, cfg.Sessions = h, Version, p.Sessions()
-	self, _ := os.Executable()
-	cfg.Private = []string{p.dirs.Config, p.dirs.Data, p.dirs.State, p.dirs.Cache, p.dirs.Run, self,
-		protect.UserHome(os.Getenv), filepath.Join(os.TempDir(), "parley-")}
+	cfg.Private = p.dirs.Private()
 	cfg.Used = func(caller string) []string { return usedVerbs(p, caller) }
 	return mcp.New(cfg)
 }

@@ -92,7 +92,7 @@ type Config struct {
 // Server serves MCP clients. It is safe for concurrent use.
 type Server struct {
 	cfg         Config
-	private     *frame.Paths
+	private     func(text string) string // shortens paths for clients over HTTP
 	parking     parking
 	asked       sync.Map // the ids of the approvals that clients are asked about
 	connections connections
@@ -143,7 +143,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	closing, closeWith := context.WithCancelCause(context.Background())
 	s := &Server{
-		cfg: cfg, private: frame.NewPaths(cfg.Private), closing: closing, closeWith: closeWith,
+		cfg: cfg, private: protect.PathShortener(cfg.Private), closing: closing, closeWith: closeWith,
 		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
 		sent:    sentDocs{calls: map[string]int{}, sent: map[string]int{}},
 		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
@@ -226,7 +226,7 @@ func (m *modeServer) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		result, err := handle(ctx, method, req)
 		if originOf(req.GetExtra()).Transport == transportHTTP {
-			return m.of.private.Hide(result, err)
+			return frame.ShortenPaths(m.of.private, result, err)
 		}
 		return result, err
 	}

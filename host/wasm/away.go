@@ -133,6 +133,8 @@ type Service struct {
 	Find    func(ctx context.Context, digest string) (*Provider, error)
 	Isolate string // as in [job.Job]
 	Scope   string // distinguishes the sessions of the other host from those of others
+	// Shorten shortens the paths of this machine in errors and warnings.
+	Shorten func(text string) string
 }
 
 // Serve runs a call of another host, which it reads from a connection, and sends the outcome. The call ends when the
@@ -167,7 +169,16 @@ func (s *Service) Serve(ctx context.Context, stream io.ReadWriter) error {
 		return err
 	}
 	result, err := s.run(ctx, p, from, &w)
-	return conn.SendJSON(wire.KindDone, outcome(result, err))
+	return conn.SendJSON(wire.KindDone, s.outcome(result, err))
+}
+
+func (s *Service) outcome(result *job.Result, err error) wire.Outcome {
+	o := outcome(result, err)
+	o.Err = json.RawMessage(s.Shorten(string(o.Err)))
+	for i, text := range o.Warnings {
+		o.Warnings[i] = s.Shorten(text)
+	}
+	return o
 }
 
 // forward forwards replies until the call or the connection ends. The call ends with the connection.

@@ -2,6 +2,8 @@ package wasm
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/providertest"
 )
 
@@ -37,12 +40,13 @@ func (o *otherMachine) Reserve(_ context.Context, e Errand) (Slot, string, error
 	}
 	o.ran++
 	here, there := net.Pipe()
-	s := Service{Isolate: e.Isolate, Scope: "front ", Find: func(_ context.Context, digest string) (*Provider, error) {
+	s := Service{Isolate: e.Isolate, Scope: "front ", Shorten: strings.Clone}
+	s.Find = func(_ context.Context, digest string) (*Provider, error) {
 		if digest != o.plugin.info.Digest {
 			return nil, host.Errorf(host.NotFound, "there is no %s", digest)
 		}
 		return o.plugin, nil
-	}}
+	}
 	go func() {
 		_ = s.Serve(context.Background(), there)
 		_ = there.Close()
@@ -110,6 +114,28 @@ func TestWhatStays(t *testing.T) {
 		result, err := invokeRequest(t, p, r)
 		if err != nil || len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], c.warning) || o.ran > 0 {
 			t.Errorf("%s: %+v, %v", c.name, result, err)
+		}
+	}
+}
+
+// TestServicePaths checks that no outcome has a path of the machine that ran the call: no error with any code and a
+// path in each of its texts, and no warning.
+func TestServicePaths(t *testing.T) {
+	const folder = "/srv/worker"
+	path := folder + "/cache/wasm"
+	s := Service{Shorten: protect.PathShortener([]string{folder})}
+	for _, o := range host.Outcomes() {
+		out := s.outcome(&job.Result{Data: json.RawMessage(`{}`), Warnings: []string{"cannot write " + path}}, nil)
+		if o.Code != host.OK {
+			out = s.outcome(nil, &host.Error{Code: o.Code, Message: "mkdir " + path + ": not a folder",
+				Details:  []host.Detail{{Parameter: "/a", Expected: path}},
+				Denied:   []grant.Denial{{Right: "fs:ro:" + path + "=/data", Why: path}},
+				Protocol: &host.ProtocolError{Message: path}, Effects: []string{"fs:write:" + path},
+				Next: []string{"rm " + path}, Cause: errors.New(path)})
+		}
+		text, err := json.Marshal(out)
+		if err != nil || strings.Contains(string(text), folder) || !strings.Contains(string(text), "wasm") {
+			t.Errorf("%s: %s, %v", o.Code, text, err)
 		}
 	}
 }

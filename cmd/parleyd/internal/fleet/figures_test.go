@@ -282,7 +282,8 @@ func simulateWith(t *testing.T, url, name string, serve func(*task) error) *Work
 	}
 	t.Cleanup(conn.Close)
 	w := &Worker{conn: conn, calls: map[string]*task{}, refused: map[string]refusal{}, drained: make(chan struct{}),
-		serve: serve, log: slog.New(slog.DiscardHandler), status: Status{Worker: name, Instance: "x", Pool: "main",
+		serve: serve, shorten: strings.Clone, log: slog.New(slog.DiscardHandler),
+		status: Status{Worker: name, Instance: "x", Pool: "main",
 			Slots: 1, Free: 1, Wire: wire.Version}}
 	if err := w.subscribe(); err != nil {
 		t.Fatal(err)

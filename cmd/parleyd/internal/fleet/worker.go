@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/catalog"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/wire"
@@ -26,7 +27,8 @@ type Worker struct {
 	conn    *nats.Conn
 	group   *nats.Subscription
 	library *library
-	serve   func(*task) error // is serveCall, but for tests
+	serve   func(*task) error        // is serveCall, but for tests
+	shorten func(text string) string // shortens the paths in what fronts hear
 	log     *slog.Logger
 
 	mu      sync.Mutex
@@ -85,8 +87,8 @@ func (c *WorkerConfig) Check(expected func(key, given, expected string)) {
 
 // Worker connects a worker, which runs calls until it drains. The folders of a host keep its compiled code.
 func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*Worker, error) {
-	w := &Worker{library: newLibrary(dirs, of, log), log: log, calls: map[string]*task{},
-		refused: map[string]refusal{}, drained: make(chan struct{}),
+	w := &Worker{library: newLibrary(dirs, of, log), log: log, shorten: protect.PathShortener(dirs.Private()),
+		calls: map[string]*task{}, refused: map[string]refusal{}, drained: make(chan struct{}),
 		status: Status{Worker: c.Name, Instance: rand.Text()[:12], Pool: of.Pool, Slots: of.Slots, Free: of.Slots,
 			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wire.Version}}
 	w.serve = w.serveCall
@@ -230,7 +232,7 @@ func (w *Worker) run(j *task) {
 		}
 		cause = refused.Message
 		w.mu.Lock()
-		w.refused[j.Digest] = refusal{cause, time.Now().Add(pause)}
+		w.refused[j.Digest] = refusal{w.shorten(cause), time.Now().Add(pause)}
 		w.mu.Unlock()
 		j.finish()
 	}
@@ -238,7 +240,7 @@ func (w *Worker) run(j *task) {
 }
 
 func (w *Worker) serveCall(j *task) error {
-	service := wasm.Service{Isolate: j.Isolate, Scope: j.Front + " ",
+	service := wasm.Service{Isolate: j.Isolate, Scope: j.Front + " ", Shorten: w.shorten,
 		Find: func(ctx context.Context, digest string) (*wasm.Provider, error) {
 			return w.library.find(ctx, digest, j.Engine)
 		}}
