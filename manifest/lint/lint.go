@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
@@ -120,6 +121,27 @@ func (l *linter) add(pointer, format string, args ...any) {
 	if l.count++; l.count <= maxFindings {
 		l.found = append(l.found, Finding{l.rule.Name, l.rule.Severity, manifest.CleanLine(pointer),
 			manifest.Clip(manifest.CleanLine(fmt.Sprintf(format, args...)), 400)})
+	}
+}
+
+// remembered returns a function that remembers its results. It is for texts of neighbors, which are the same for each
+// plugin that one process checks.
+func remembered[T any](f func(text string) T) func(text string) T {
+	const most = 1 << 14 // results
+	var mu sync.Mutex
+	known := map[string]T{}
+	return func(text string) T {
+		mu.Lock()
+		defer mu.Unlock()
+		result, isKnown := known[text]
+		if !isKnown {
+			if len(known) == most {
+				clear(known)
+			}
+			result = f(text)
+			known[text] = result
+		}
+		return result
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -695,5 +696,20 @@ func TestMisleads(t *testing.T) {
 		if got := Misleads(text); got != want {
 			t.Errorf("Misleads(%q) = %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestRemembered checks that a function is called once for each text, and again for all texts after too many.
+func TestRemembered(t *testing.T) {
+	calls := map[string]int{}
+	f := remembered(func(text string) string { calls[text]++; return text + "!" })
+	for i := range 1 << 15 {
+		text := strconv.Itoa(i)
+		if f(text) != text+"!" || f(text) != text+"!" || calls[text] != 1 {
+			t.Fatalf("%s: %q after %d calls", text, f(text), calls[text])
+		}
+	}
+	if f("0"); calls["0"] != 2 {
+		t.Errorf("%d calls: all texts are kept", calls["0"])
 	}
 }

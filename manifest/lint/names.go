@@ -98,7 +98,7 @@ func checkNearDuplicate(l *linter) {
 		byBrief[brief] = t.Name
 		for _, p := range l.others {
 			if other := lists.Find(p.Tools, func(o *Tool) bool {
-				return t.Deprecated == nil && o.Brief != "" && gist(o.Brief) == brief
+				return t.Deprecated == nil && o.Brief != "" && neighborGist(o.Brief) == brief
 			}); other != nil {
 				l.add(at+"/docs/brief", "%q has the same brief as %s; say how they differ", t.Name, p.Name+"."+other.Name)
 				return
@@ -111,6 +111,8 @@ func checkNearDuplicate(l *linter) {
 func gist(brief string) string {
 	return strings.Join(stems(lists.Filter(spelling.Words(brief), func(w string) bool { return !words("stop")[w] })), " ")
 }
+
+var neighborGist = remembered(gist)
 
 // selectors are parameters that often choose what a tool does.
 var selectors = lazy.Words("action operation command method verb op do task")

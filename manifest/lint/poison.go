@@ -252,6 +252,8 @@ func skeleton(name string) string {
 	return glance.Replace(strings.ToLower(letters.ReplaceLookAlikes(name)))
 }
 
+var neighborSkeleton = remembered(skeleton)
+
 var glance = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d", "0", "o", "1", "l", "i", "l", "5", "s",
 	"_", "", "-", "", ".", "")
 
@@ -265,8 +267,8 @@ func checkLookAlikeName(l *linter) {
 	for _, p := range l.others {
 		for _, t := range p.Tools {
 			full := p.Name + "." + t.Name
-			if qualified[skeleton(p.Name+t.Name)] = full; strings.Contains(t.Name, ".") {
-				local[skeleton(t.Name)] = full
+			if qualified[neighborSkeleton(p.Name+t.Name)] = full; strings.Contains(t.Name, ".") {
+				local[neighborSkeleton(t.Name)] = full
 			}
 		}
 	}
@@ -396,7 +398,7 @@ func checkTakesFirstPlace(l *linter) {
 			full := p.Name + "." + t.Name
 			for _, phrase := range append(append([]string{full, bareName(t.Name)}, t.Aliases...), t.Tasks...) {
 				key := strings.ToLower(phrase)
-				if o := nearness(contentWords(phrase)); o >= 0.5 {
+				if o := nearness(neighborWords(phrase)); o >= 0.5 {
 					owners[key], likeness[key] = append(owners[key], full), max(o, likeness[key])
 				}
 			}
@@ -481,6 +483,8 @@ func contentWords(phrase string) []string {
 	}
 	return list
 }
+
+var neighborWords = remembered(contentWords)
 
 // overlap returns the number of words that two lists share, divided by the number of words in either.
 func overlap(a, b []string) float64 {
