@@ -82,7 +82,7 @@ var maxLines = map[string]int{
 	"host/reference":           156, // what a plan does not find
 
 	"cmd/parleyd/internal/telemetry":       632,  // spans, metrics and logs of the service; links, revisions, sessions
-	"cmd/parleyd/internal/fleet":           2787, // fronts, workers, their policy; renewal, limits of tenants
+	"cmd/parleyd/internal/fleet":           2764, // fronts, workers, their policy; renewal, limits of tenants
 	"cmd/parleyd/internal/fleet/fleettest": 392,  // NATS for tests, a network that fails or loses; children, waiting
 }
 

@@ -113,8 +113,9 @@ const (
 
 // connect connects to the server, now or as soon as it is there. who is a part of the subjects of replies. lost is
 // called when the connection is lost, found when it is there again, and closed when the server refuses the key for
-// good.
-func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func()) (*nats.Conn, error) {
+// good. The error is config_error for a file, and unavailable for the server, with options that do not wait for it.
+func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(), more ...nats.Option) (
+	*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name("parleyd " + who), nats.CustomInboxPrefix(prefix + who + ".reply"),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
@@ -158,9 +159,9 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 		}
 		options = append(options, nats.Secure(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: c.clock}))
 	}
-	conn, err := nats.Connect(c.URL, options...)
+	conn, err := nats.Connect(c.URL, append(options, more...)...)
 	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "cannot connect to %s: %v", manifest.CleanLine(c.URL), err)
+		return nil, host.Errorf(host.Unavailable, "cannot connect to %s: %v", manifest.CleanLine(c.URL), err)
 	}
 	return conn, nil
 }

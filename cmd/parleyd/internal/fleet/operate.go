@@ -32,16 +32,9 @@ func (c *Config) Operator() (*Operator, error) {
 	if !c.IsOperators() {
 		who = "front." + c.Name
 	}
-	conn, err := c.connect(who, slog.New(slog.DiscardHandler), nobody, nobody, nobody)
+	conn, err := c.connect(who, slog.New(slog.DiscardHandler), nobody, nobody, nobody, nats.RetryOnFailedConnect(false))
 	if err != nil {
 		return nil, err
-	}
-	for deadline := time.Now().Add(patience); !conn.IsConnected(); time.Sleep(10 * time.Millisecond) {
-		if err := conn.LastError(); conn.IsClosed() || time.Now().After(deadline) {
-			conn.Close()
-			return nil, host.Errorf(host.Unavailable, "cannot connect to %s: %v", manifest.CleanLine(c.URL),
-				cmp.Or(err, nats.ErrTimeout))
-		}
 	}
 	published, err := catalog.Of(conn)
 	return &Operator{published, c, conn}, err

@@ -35,7 +35,6 @@ const (
 	retryTime     = 2 * time.Second
 	fetchers      = 4
 	maxQueue      = 1 << 16
-	maxAwaited    = 1 << 6
 )
 
 // Mirror lists the published plugins at a front. It has their lines in memory and in a file, so that no list and no
@@ -56,7 +55,6 @@ type Mirror struct {
 	arrived bool               // manifests have, since the lines were saved
 	changed bool               // what is listed has, or somebody waited for what has arrived
 	queue   chan *plugin       // whose manifests are fetched
-	awaited chan *plugin       // the same, before others
 	listed  atomic.Pointer[listed]
 
 	admitting sync.Mutex
@@ -70,8 +68,7 @@ type listed struct {
 
 // NewMirror returns a mirror. Log takes what an operator should know.
 func NewMirror(log func(format string, args ...any)) *Mirror {
-	m := &Mirror{log: log, plugins: map[string]*plugin{}, queue: make(chan *plugin, maxQueue),
-		awaited: make(chan *plugin, maxAwaited)}
+	m := &Mirror{log: log, plugins: map[string]*plugin{}, queue: make(chan *plugin, maxQueue)}
 	m.listed.Store(&listed{})
 	return m
 }
@@ -195,10 +192,12 @@ func (m *Mirror) apply(change jetstream.KeyValueEntry) {
 		delete(m.plugins, key)
 	} else if old == nil || old.line.Digest != line.Digest || old.line.Signer != line.Signer {
 		m.plugins[key] = m.absent(line)
-		m.enqueue(m.plugins[key], old != nil)
+		if m.enqueue(m.plugins[key]); old != nil {
+			m.hurry(m.plugins[key])
+		}
 	} else {
 		if !old.admitted {
-			m.enqueue(old, false)
+			m.enqueue(old)
 		}
 		return
 	}
@@ -291,34 +290,30 @@ func (m *Mirror) save() {
 	}
 }
 
-// enqueue has the manifest of a plugin fetched, before others if it is awaited. When the queue is full, it is fetched
-// once it is awaited.
-func (m *Mirror) enqueue(of *plugin, awaited bool) {
-	queue := m.queue
-	if awaited && len(m.awaited) < maxAwaited {
-		queue = m.awaited
-	}
+// enqueue has the manifest of a plugin fetched. When the queue is full, it is fetched once somebody waits for it.
+func (m *Mirror) enqueue(of *plugin) {
 	select {
-	case queue <- of:
+	case m.queue <- of:
 	default:
+	}
+}
+
+// hurry has the manifest of a plugin fetched now, because somebody waits for it.
+func (m *Mirror) hurry(of *plugin) {
+	if !of.awaited.Swap(true) {
+		go m.fetch(context.Background(), of)
 	}
 }
 
 // fetchAll fetches the manifests of the queue until ctx ends.
 func (m *Mirror) fetchAll(ctx context.Context) {
 	for {
-		var of *plugin
 		select {
-		case of = <-m.awaited:
-		default:
-			select {
-			case <-ctx.Done():
-				return
-			case of = <-m.awaited:
-			case of = <-m.queue:
-			}
+		case <-ctx.Done():
+			return
+		case of := <-m.queue:
+			m.fetch(ctx, of)
 		}
-		m.fetch(ctx, of)
 	}
 }
 
@@ -335,7 +330,7 @@ func (m *Mirror) fetch(ctx context.Context, of *plugin) {
 	case err == nil:
 		m.replace(of, m.present(entry))
 	case errors.Is(err, host.Unavailable) || errors.Is(err, host.NotFound):
-		time.AfterFunc(retryTime, func() { m.enqueue(of, false) })
+		time.AfterFunc(retryTime, func() { m.enqueue(of) })
 	default:
 		m.log("the published plugin %s is not listed: %v", of.line.Name, err)
 		m.replace(of, nil)
@@ -345,7 +340,7 @@ func (m *Mirror) fetch(ctx context.Context, of *plugin) {
 // admit fetches a plugin, decides about it as about an installation, and keeps its manifest. It fetches the whole build
 // because only that proves that the manifest belongs to the digest, to which policies grant rights.
 func (m *Mirror) admit(ctx context.Context, line store.Entry) (store.Entry, error) {
-	c, err := m.fleet.Load().Fetch(ctx, line.Digest)
+	c, err := m.fetchBuild(ctx, line)
 	if err != nil {
 		return line, err
 	}
@@ -362,16 +357,12 @@ func (m *Mirror) admit(ctx context.Context, line store.Entry) (store.Entry, erro
 	return m.cache.KeepHead(line, c.Manifest, c.ManifestJSON)
 }
 
-// fetchModule fetches the module of an admitted plugin, for a call at this front.
-func (m *Mirror) fetchModule(entry store.Entry) error {
+// fetchBuild fetches the build of a line. The error is unavailable without a connection, and that of [Catalog.Fetch].
+func (m *Mirror) fetchBuild(ctx context.Context, line store.Entry) (*store.Candidate, error) {
 	fleet := m.fleet.Load()
 	if fleet == nil || !fleet.js.Conn().IsConnected() {
-		return host.Errorf(host.Unavailable, "the code of %s is not here, and the fleet cannot be reached; nothing was run; "+
-			"try again when it can", entry.Name)
+		return nil, host.Errorf(host.Unavailable, "the code of %s is not here, and the fleet cannot be reached; nothing was "+
+			"run; try again when it can", line.Name)
 	}
-	c, err := fleet.Fetch(context.Background(), entry.Digest)
-	if err != nil {
-		return err
-	}
-	return m.cache.KeepModule(entry, c.Wasm)
+	return fleet.Fetch(ctx, line.Digest)
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -35,8 +36,7 @@ func (m *Mirror) absent(line store.Entry) *plugin {
 		Manifest: func() (*manifest.Manifest, error) { return nil, missing },
 		Discover: func(func(*manifest.Manifest)) (*store.Discovery, error) {
 			tool := func(string) (*manifest.Tool, error) {
-				of.awaited.Store(true)
-				m.enqueue(of, true)
+				m.hurry(of)
 				return nil, missing
 			}
 			return &store.Discovery{Head: head, Tools: noTools{store.DiscoveryOf(head), tool}}, nil
@@ -64,7 +64,7 @@ func (m *Mirror) present(entry store.Entry) *plugin {
 		if err != nil {
 			missing := m.absent(entry)
 			m.replace(of, missing)
-			m.enqueue(missing, true)
+			m.hurry(missing)
 		}
 		return err
 	}
@@ -78,7 +78,11 @@ func (m *Mirror) present(entry store.Entry) *plugin {
 	}
 	src.Wasm = func() ([]byte, error) {
 		if _, err := os.Stat(src.File); errors.Is(err, fs.ErrNotExist) {
-			if err := m.fetchModule(entry); err != nil {
+			c, err := m.fetchBuild(context.Background(), entry)
+			if err == nil {
+				err = m.cache.KeepModule(entry, c.Wasm)
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -67,12 +67,11 @@ func Of(conn *nats.Conn) (*Catalog, error) {
 // are, since an operator may have given them other limits. Only the key of the operator may do so.
 func (c *Catalog) Provision(ctx context.Context) error {
 	_, err := c.js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: Code, Description: "builds of plugins"})
-	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return failed(err, "make the object store "+Code)
+	if err == nil || errors.Is(err, jetstream.ErrBucketExists) {
+		_, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: Lines, Description: "published plugins"})
 	}
-	_, err = c.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: Lines, Description: "published plugins"})
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return failed(err, "make the bucket "+Lines)
+		return failed(err, "make the buckets "+Code+" and "+Lines)
 	}
 	// The word is random, and only those who may read the stream's state know it: whoever may read another stream can have
 	// the server publish what it reads to any subject.
@@ -229,18 +228,12 @@ func (c *Catalog) Prune(ctx context.Context, keep time.Duration) (err error) {
 	}
 	defer watcher.Stop()
 	digests, changed := map[string]bool{}, map[string]time.Time{}
-	for isLast := false; !isLast; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case line, more := <-watcher.Updates():
-			if isLast = line == nil; !more {
-				return errWatchEnded
-			} else if !isLast {
-				entry, _ := store.DecodeEntry(line.Value())
-				digests[entry.Digest], changed[line.Key()] = true, line.Created()
-			}
+	for line, more := <-watcher.Updates(); line != nil || !more; line, more = <-watcher.Updates() {
+		if !more {
+			return cmp.Or(ctx.Err(), errWatchEnded)
 		}
+		entry, _ := store.DecodeEntry(line.Value())
+		digests[entry.Digest], changed[line.Key()] = true, line.Created()
 	}
 	for _, object := range objects {
 		digest, _, _ := strings.Cut(object.Name, "/")

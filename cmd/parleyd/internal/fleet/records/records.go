@@ -13,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,7 +39,6 @@ const (
 
 // Copier copies the records of one front. It is safe for concurrent use.
 type Copier struct {
-	conn    *nats.Conn
 	js      jetstream.JetStream
 	front   string
 	subject string // of its records
@@ -58,7 +56,7 @@ type Copier struct {
 // New returns a copier of the log of a front.
 func New(conn *nats.Conn, front string, of *audit.Log, log *slog.Logger) (*Copier, error) {
 	js, err := jetstream.New(conn)
-	return &Copier{conn: conn, js: js, front: front, audit: of, journal: of.Records(nil).Journal, log: log,
+	return &Copier{js: js, front: front, audit: of, journal: of.Records(nil).Journal, log: log,
 		wake: make(chan struct{}, 1), changed: make(chan struct{})}, err
 }
 
@@ -220,17 +218,15 @@ func (c *Copier) find(ctx context.Context) (at position, err error) {
 		return at, fmt.Errorf("the stream %s: %w", catalog.Records, err)
 	}
 	c.subject = strings.TrimSuffix(stream.CachedInfo().Config.Subjects[0], "*") + c.front
-	last, err := c.conn.RequestWithContext(within, "$JS.API.DIRECT.GET."+catalog.Records+"."+c.subject, nil)
-	if err != nil {
-		return at, fmt.Errorf("the stream %s does not answer: %w", catalog.Records, err)
-	}
-	if last.Header.Get("Status") == "404" {
+	last, err := stream.GetLastMsgForSubject(within, c.subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		c.acknowledge(0)
 		return at, nil
 	}
-	if at.seq, err = strconv.ParseUint(last.Header.Get(jetstream.SequenceHeader), 10, 64); err != nil {
-		return at, fmt.Errorf("the stream %s answers %v", catalog.Records, last.Header)
+	if err != nil {
+		return at, fmt.Errorf("the stream %s does not answer: %w", catalog.Records, err)
 	}
+	at.seq = last.Sequence
 	files, err := c.journal.OpenFiles(record.Cursor{}, record.Filter{})
 	defer record.CloseFiles(files)
 	if err != nil {
