@@ -11,8 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,8 +149,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestImage makes the content of the image by the steps of the Dockerfile, and runs the service in it: as nobody, with
-// a root that is read-only and has no shell.
+// TestImage makes the content of the image by the steps of the Dockerfile, and runs the service in it: as process 1 and
+// nobody, with a root that is read-only and has no shell. It ends on SIGTERM.
 func TestImage(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the root of a process")
@@ -193,11 +195,29 @@ mount -t tmpfs tmpfs "$1/tmp"
 mount --bind /dev/null "$1/dev/null"
 mount --bind "$2" "$1/var/lib/parley"
 exec env -i PARLEY_HOME=/var/lib/parley "$(command -v chroot)" --userspec=65534:65534 "$1" /usr/local/bin/parleyd serve`
-	run(t, exec.Command(unshare, "--mount", "sh", "-c", script, "sh", image, state))
+	container := exec.Command(unshare, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh", image,
+		state)
+	t.Cleanup(func() {
+		if code := container.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	})
+	run(t, container)
 	url := "http://127.0.0.1:" + port
 	await(t, url+"/readyz")
 	if answer := hash(t, url); !strings.Contains(answer, hashOfA) {
 		t.Errorf("got %s", answer)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", container.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := strconv.Atoi(strings.TrimSpace(string(children)))
+	if err == nil {
+		err = syscall.Kill(first, syscall.SIGTERM)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
