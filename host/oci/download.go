@@ -3,7 +3,6 @@ package oci
 import (
 	"archive/tar"
 	"bufio"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -180,7 +179,11 @@ func (c *Client) fill(
 			if _, err = f.Seek(at, io.SeekStart); err == nil {
 				var n int64
 				n, err = io.Copy(f, &progressReader{io.LimitReader(body, limit-at+1), c, idle, at, size})
-				at += n
+				if err == nil && at+n < size { // a whole response, of something else
+					err = errors.Join(fmt.Errorf("it sent %d of %d bytes", at+n, size), f.Truncate(at))
+				} else {
+					at += n
+				}
 			}
 			_ = body.Close()
 			if err == nil && size < 0 && at <= limit {
@@ -209,7 +212,7 @@ func (c *Client) fill(
 			continue
 		}
 		if tries >= maxTries || round >= maxRounds {
-			return cmp.Or(err, io.ErrUnexpectedEOF)
+			return err
 		}
 		waitToRetry(ctx)
 	}

@@ -8,6 +8,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -269,13 +270,10 @@ func isLoopback(hostport string) bool {
 // maxRedirects bounds the redirects of one request.
 const maxRedirects = 5
 
-// http returns a client that follows a few redirects, none from HTTPS to HTTP. As in the standard library, the
-// Authorization header does not go to another host.
+// http returns a client that follows a few redirects, none from HTTPS to HTTP. The Authorization header does not go to
+// another origin: the standard library sends it to other ports and to subdomains, too.
 func (c *Client) http() *http.Client {
-	client := &http.Client{}
-	if c.HTTP != nil {
-		*client = *c.HTTP
-	}
+	client := *cmp.Or(c.HTTP, http.DefaultClient)
 	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > maxRedirects:
@@ -284,10 +282,12 @@ func (c *Client) http() *http.Client {
 			return fmt.Errorf("a redirect to %s, which is not HTTPS", to.URL.Host)
 		case isLoopback(to.URL.Host) && !isLoopback(via[0].URL.Host):
 			return errors.New("a redirect from another machine to this one")
+		case originOf(to) != originOf(via[0]):
+			to.Header.Del("Authorization")
 		}
 		return nil
 	}
-	return client
+	return &client
 }
 
 // remoteError returns an error of a registry as a [*host.Error], nil for nil.

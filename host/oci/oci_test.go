@@ -401,7 +401,7 @@ func TestLies(t *testing.T) {
 		{"two layers", liar{manifest: plugin(good, good), blob: "good"}, "", host.InvalidPlugin},
 		{"no layers", liar{manifest: plugin(), blob: "good"}, "", host.InvalidPlugin},
 		{"another type", liar{manifest: plugin(describe("image/png", []byte("good")))}, "", host.InvalidPlugin},
-		{"no JSON", liar{manifest: "<html>"}, "", host.InvalidPlugin},
+		{"a page in place of the manifest", liar{manifest: "<html>"}, "", host.Unavailable},
 		{"a huge manifest", liar{manifest: strings.Repeat(" ", maxManifest+1)}, "", host.LimitExceeded},
 		{"another manifest than the pinned", liar{signature: plugin(good), blob: "good"},
 			"/x@sha256:" + strings.Repeat("0", 64), host.Integrity},
@@ -452,20 +452,23 @@ func TestCredentials(t *testing.T) {
 	}))
 	defer other.Close()
 	var server *httptest.Server
+	challenge := `Bearer realm="%s/token",service="s"`
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, basic := r.BasicAuth()
 		switch {
 		case r.URL.Path == "/token":
-			seen = append(seen, "token "+user+" "+password+" "+r.URL.Query().Get("scope"))
+			seen = append(seen, "token "+user+" "+password+" "+strings.Join(r.URL.Query()["scope"], " "))
 			fmt.Fprint(w, `{"token":"T"}`)
 		case r.Header.Get("Authorization") != "Bearer T" || basic:
-			w.Header().Set("WWW-Authenticate", `Bearer realm="`+server.URL+`/token",service="s"`)
+			for _, header := range strings.Split(challenge, "\n") {
+				w.Header().Add("WWW-Authenticate", strings.Replace(header, "%s", server.URL, 1))
+			}
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.Method == http.MethodPost:
 			w.Header().Set("Location", other.URL+"/upload")
 			w.WriteHeader(http.StatusAccepted)
 		case strings.Contains(r.URL.Path, "/blobs/"):
-			http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+"/blob", http.StatusTemporaryRedirect)
+			http.Redirect(w, r, other.URL+"/blob", http.StatusTemporaryRedirect)
 		case strings.Contains(r.URL.Path, "/manifests/1"):
 			data, _ := json.Marshal(image{Layers: []descriptor{describe(wasmType, []byte("good"))}})
 			_, _ = w.Write(data)
@@ -487,7 +490,21 @@ func TestCredentials(t *testing.T) {
 	if got, want := strings.Join(seen, "; "), "token ada secret repository:x:pull; other "; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	seen = nil
+	for text, scopes := range map[string]string{
+		`Bearer realm="%s/token",service="s",scope="repository:x:pull"`: "repository:x:pull",
+		`Bearer realm="%s/token",scope="aws"`:                           "aws repository:x:pull",
+		`bearer scope="repository:team/x:pull repository:y:pull",REALM=%s/token`: "repository:team/x:pull " +
+			"repository:y:pull repository:x:pull",
+		`Bearer realm="%s/token",service="s", Basic realm="y"`:    "repository:x:pull",
+		"Negotiate\nBasic realm=\"y\"\nBearer realm=\"%s/token\"": "repository:x:pull",
+	} {
+		challenge, seen = text, nil
+		_, _, err := c.repository(parsed(t, "oci://"+at+"/x:1")).manifest(context.Background(), parsed(t, "oci://"+at+"/x:1"))
+		if got, want := strings.Join(seen, "; "), "token ada secret "+scopes; got != want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	challenge, seen = `Bearer realm="%s/token"`, nil
 	upload := []byte("good")
 	to := c.repository(parsed(t, "oci://"+at+"/x:1"))
 	if err := to.put(context.Background(), describe(wasmType, upload), upload); err != nil {

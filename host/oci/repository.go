@@ -29,6 +29,7 @@ type repository struct {
 	ref    Reference
 	client *Client
 	http   *http.Client
+	origin string // of the registry
 	base   string // the URL of the repository
 	header string // value of the Authorization header, once the registry has asked for one
 	up     *upload
@@ -39,7 +40,8 @@ func (c *Client) repository(r Reference) *repository {
 	if isLoopback(r.host) {
 		scheme = "http"
 	}
-	return &repository{ref: r, client: c, http: c.http(), base: scheme + "://" + r.host + "/v2/" + r.name + "/"}
+	origin := scheme + "://" + r.host
+	return &repository{ref: r, client: c, http: c.http(), origin: origin, base: origin + "/v2/" + r.name + "/"}
 }
 
 // do sends a request to the repository, again with credentials if the registry asks for them. If the response has none
@@ -63,7 +65,7 @@ func (p *repository) do(
 		for name, value := range header {
 			request.Header.Set(name, value)
 		}
-		if p.header != "" && sameOrigin(to, p.base) {
+		if p.header != "" && originOf(request) == p.origin {
 			request.Header.Set("Authorization", p.header)
 		}
 		response, err := p.http.Do(request)
@@ -74,8 +76,8 @@ func (p *repository) do(
 			return response, nil
 		}
 		_ = response.Body.Close()
-		asked := response.Header.Get("WWW-Authenticate")
-		if response.StatusCode == http.StatusUnauthorized && try == 0 && sameOrigin(to, p.base) {
+		asked := response.Header.Values("WWW-Authenticate")
+		if response.StatusCode == http.StatusUnauthorized && try == 0 && originOf(response.Request) == p.origin {
 			if err := p.authorize(ctx, asked, method != http.MethodGet && method != http.MethodHead); err != nil {
 				return nil, err
 			}
@@ -96,11 +98,7 @@ func (p *repository) send(
 	return response, err
 }
 
-func sameOrigin(a, b string) bool {
-	x, errX := url.Parse(a)
-	y, errY := url.Parse(b)
-	return errX == nil && errY == nil && x.Scheme == y.Scheme && x.Host == y.Host
-}
+func originOf(r *http.Request) string { return r.URL.Scheme + "://" + r.URL.Host }
 
 // refused returns the error of an unexpected response.
 func (p *repository) refused(status int) error {
@@ -147,8 +145,9 @@ func (p *repository) manifest(ctx context.Context, r Reference) (*image, descrip
 	}
 	m := &image{}
 	if err := json.Unmarshal(data, m); err != nil {
-		return nil, d, host.Errorf(host.InvalidPlugin, "the artifact's manifest is not valid JSON: %s",
-			manifest.Clip(manifest.CleanLine(err.Error()), 200))
+		return nil, d, host.Errorf(host.Unavailable, "%s answered with %s in place of the artifact's manifest: a login page "+
+			"or a proxy, or no registry is there", p.ref.host,
+			manifest.Clip(manifest.CleanLine(cmp.Or(response.Header.Get("Content-Type"), "no JSON")), 100))
 	}
 	return m, d, nil
 }
@@ -388,10 +387,25 @@ func (p *repository) signature(ctx context.Context, r Reference, of descriptor) 
 	return data, err
 }
 
-var challengePart = lazy.Pattern(`([a-z]+)="([^"]*)"`)
+// challengePart matches the name of a scheme, or a parameter of the scheme before it.
+var challengePart = lazy.Pattern(`([^\s,="]+)(\s*=\s*(?:"([^"]*)"|([^\s,"]*)))?`)
+
+// challenges returns the parameters of the schemes that a registry offers, in one header or in several.
+func challenges(headers []string) map[string]map[string]string {
+	offered, scheme := map[string]map[string]string{}, ""
+	for _, m := range challengePart().FindAllStringSubmatch(strings.Join(headers, ","), -1) {
+		if m[2] == "" || scheme == "" {
+			scheme = strings.ToLower(m[1])
+			offered[scheme] = map[string]string{}
+			continue
+		}
+		offered[scheme][strings.ToLower(m[1])] = m[3] + m[4]
+	}
+	return offered
+}
 
 // authorize gets what a registry asks for: credentials, or a token that it gives in exchange for them.
-func (p *repository) authorize(ctx context.Context, asked string, write bool) error {
+func (p *repository) authorize(ctx context.Context, asked []string, write bool) error {
 	user, password, err := p.client.credentials(ctx, p.ref.host)
 	if err != nil {
 		return err
@@ -400,17 +414,13 @@ func (p *repository) authorize(ctx context.Context, asked string, write bool) er
 	if user != "" {
 		basic = "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 	}
-	scheme, rest, _ := strings.Cut(asked, " ")
-	if strings.EqualFold(scheme, "Basic") && basic != "" {
-		p.header = basic
+	offered := challenges(asked)
+	parts := offered["bearer"]
+	if parts == nil {
+		if p.header = basic; offered["basic"] == nil || basic == "" {
+			return p.refused(http.StatusUnauthorized)
+		}
 		return nil
-	}
-	if !strings.EqualFold(scheme, "Bearer") {
-		return p.refused(http.StatusUnauthorized)
-	}
-	parts := map[string]string{}
-	for _, m := range challengePart().FindAllStringSubmatch(rest, -1) {
-		parts[m[1]] = m[2]
 	}
 	realm, err := url.Parse(parts["realm"])
 	if err != nil || realm.Host == "" || realm.Scheme != "https" && !isLoopback(p.ref.host) ||
@@ -424,7 +434,9 @@ func (p *repository) authorize(ctx context.Context, asked string, write bool) er
 	}
 	query := realm.Query()
 	query.Set("service", parts["service"])
-	query.Set("scope", "repository:"+p.ref.name+":"+actions)
+	own := "repository:" + p.ref.name + ":" // others where a gateway renames repositories, or has one scope for all
+	query["scope"] = append(slices.DeleteFunc(strings.Fields(parts["scope"]),
+		func(scope string) bool { return strings.HasPrefix(scope, own) }), own+actions)
 	realm.RawQuery = query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), nil)
 	if err != nil {
