@@ -128,7 +128,7 @@ func checkVersion(doc any, hostVersion string) error {
 		root["kind"] = CurrentKind(kind)
 	}
 	if v, ok := root["min_host"].(string); ok && Newer(v, hostVersion) {
-		return refuse("/min_host", "needs host >= %s, and this is %s", v, hostVersion)
+		return refuse("/min_host", "needs host >= %s, and this is %s: update Parley", v, hostVersion)
 	}
 	if v, ok := root["manifest"].(json.Number); ok && v.String() != strconv.Itoa(Version) {
 		needs, _ := root["min_host"].(string)
@@ -474,8 +474,8 @@ func (c *checker) checkWASI(at string, t *Tool, names map[string]bool) {
 // reserved are the present and planned commands of the host. A plugin with such a name could not be called.
 var reserved = []string{
 	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
-	"audit", "doctor", "completion", "help", "version", "list", "serve", "console", "fleet", "page-tools",
-	"code", "plan", "runner", "result", "score", "session", "tools", "mount", "approvals", "login", "logout",
+	"audit", "doctor", "completion", "help", "version", "list", "serve", "console", "fleet", "page-tools", "source",
+	"code", "plan", "runner", "result", "score", "session", "tools", "mount", "approvals", "login", "logout", "skill",
 }
 
 // builtin are the plugins that are part of the host.

@@ -435,7 +435,7 @@ func TestNewer(t *testing.T) {
 func TestReserved(t *testing.T) {
 	design := "call search batch plugin policy secret config mcp docs learn stats trace audit doctor completion " +
 		"help version list cdp page serve console fleet page-tools code plan runner result score session tools mount " +
-		"approvals login logout"
+		"approvals login logout skill source"
 	for _, name := range strings.Fields(design) {
 		if !Reserved(name) || !Reserved(strings.ToUpper(name)) {
 			t.Errorf("%s is not reserved", name)
