@@ -233,15 +233,18 @@ var completionCommand = &command.Command[*completionOptions]{
 }
 
 func runCompletion(_ context.Context, app *command.App, opts *completionOptions) error {
+	var err error
 	switch root, out := opts.Cmd.Root(), app.Out; opts.Shell {
 	case "bash":
-		return root.GenBashCompletionV2(out, true)
+		err = root.GenBashCompletionV2(out, true)
 	case "zsh":
-		return root.GenZshCompletion(out)
+		err = root.GenZshCompletion(out)
 	case "fish":
-		return root.GenFishCompletion(out, true)
+		err = root.GenFishCompletion(out, true)
 	case "powershell":
-		return root.GenPowerShellCompletionWithDesc(out)
+		err = root.GenPowerShellCompletionWithDesc(out)
+	default:
+		err = command.UnknownValue("SHELL", opts.Shell, shells)
 	}
-	return command.UnknownValue("SHELL", opts.Shell, shells)
+	return command.WriteError(err)
 }

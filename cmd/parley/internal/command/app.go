@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"reflect"
@@ -485,10 +486,31 @@ func WriteJSON(w io.Writer, v any, indented bool) error {
 	return err
 }
 
+// Transfer returns a function that prints how much of a file has been transferred, or nil if no person sees it.
+func Transfer(a *App) func(done, total int64) {
+	if !a.ErrTTY || a.JSON {
+		return nil
+	}
+	last := int64(-1)
+	return func(done, total int64) {
+		if total > 0 && done*100/total != last {
+			last = done * 100 / total
+			end := When(done == total, "\n")
+			const width = 30
+			filled := int(last) * width / 100
+			fmt.Fprintf(a.Err, "\r[%s%s] %3d%%%s", strings.Repeat("#", filled), strings.Repeat(" ", width-filled), last, end)
+		}
+	}
+}
+
 // WriteError returns an error of writing output. It returns nil if the reader, such as head, has closed the pipe.
 func WriteError(err error) error {
-	if errors.Is(err, syscall.EPIPE) {
+	failed, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case errors.Is(err, syscall.EPIPE):
 		return nil
+	case ok:
+		return host.Errorf(host.Unavailable, "the output cannot be written: %v", failed.Err)
 	}
 	return err
 }
@@ -515,7 +537,7 @@ func (a *App) Fail(err error) int {
 	e = e.Bounded()
 	next := a.Next(append(named, e.Steps...), e.Next)
 	hint := cmp.Or(nextFor[e.Code], a.Help)
-	if e.Code == host.InvalidArgs || e.Code == host.NotFound {
+	if e.Code == host.InvalidArgs || e.Code == host.NotFound || e.Code == host.InvalidPlugin {
 		hint = cmp.Or(a.Help, hint)
 	}
 	if len(next) == 0 && hint != "" {
