@@ -194,9 +194,16 @@ func checkAudit(app *command.App) check {
 
 func checkPlugins(app *command.App) check {
 	catalog, err := app.Catalog()
+	if store := app.Parley().Store(); err == nil {
+		entries, _ := store.List() // the catalog has read it
+		for i := 0; i < len(entries) && err == nil; i++ {
+			_, err = store.Open(entries[i])
+		}
+	}
 	if err != nil {
 		e := host.AsError(err)
-		return check{"plugins", "fail", e.Message, strings.Join(app.Next(e.Steps, e.Next), "; ")}
+		first, _, _ := strings.Cut(e.Message, "\n")
+		return check{"plugins", "fail", first, strings.Join(app.Next(e.Steps, e.Next), "; ")}
 	}
 	return ok("plugins", "%s", manifest.Plural(len(catalog.Providers()), "plugin"))
 }
