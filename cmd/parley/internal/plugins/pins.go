@@ -89,39 +89,55 @@ var pluginSyncCommand = &command.Command[*pluginSyncOptions]{
 }
 
 // runPluginSync installs the pinned builds that are not installed, as [installPlugin] does: without rights, and only
-// if they have the digests of the pins. It uses no network if all are installed, and stops at the first one that it
-// cannot install.
+// if they have the digests of the pins. It uses no network if all are installed. One that it cannot install does not
+// keep it from the others.
 func runPluginSync(ctx context.Context, app *command.App, opts *pluginSyncOptions) error {
 	data, err := pinned(app)
 	if err != nil {
 		return err
 	}
+	var failed *host.Error
 	for i, p := range data.Pins {
-		if p.Status == pinOK {
+		if p.Status == pinOK || failed != nil && ctx.Err() != nil {
 			continue
 		}
-		if p.Source == "" {
-			return host.Errorf(host.NotFound, "%s is pinned without a source in %s, so it cannot be fetched; install "+
-				"the build with the digest %s", p.Name, data.File, p.Digest)
+		installed, err := syncPin(ctx, app, opts, data.File, p)
+		switch {
+		case err == nil:
+			data.Changed = append(data.Changed, p.Name)
+			data.Pins[i].Status, data.Pins[i].Installed = pinOK, installed.Digest
+		case failed == nil:
+			failed = host.AsError(err)
+		default:
+			failed.Message += "\n" + host.AsError(err).Message
+			failed.Steps = append(failed.Steps, host.AsError(err).Steps...)
 		}
-		from := p.Source
-		if !oci.IsRemote(from) && !filepath.IsAbs(from) {
-			from = filepath.Join(filepath.Dir(data.File), filepath.FromSlash(from))
-		}
-		installed, err := installPlugin(ctx, app, pluginInstallOptions{
-			Path: from, Digest: p.Digest, Downgrade: opts.Downgrade, Yes: opts.Yes,
-		})
-		if err != nil {
-			return err
-		}
-		if !strings.EqualFold(installed.Name, p.Name) {
-			return host.Errorf(host.Integrity, "%s pins %s, but its digest is that of %s, which is installed now",
-				data.File, p.Name, installed.Name)
-		}
-		data.Changed = append(data.Changed, p.Name)
-		data.Pins[i].Status, data.Pins[i].Installed = pinOK, installed.Digest
 	}
-	return printPins(app, data)
+	if failed == nil {
+		return printPins(app, data)
+	}
+	failed.Message += command.When(len(data.Changed) > 0, "\nInstalled: "+strings.Join(data.Changed, ", "))
+	return failed
+}
+
+// syncPin installs a pinned build.
+func syncPin(ctx context.Context, app *command.App, opts *pluginSyncOptions, file string, p pinState) (*Plugin, error) {
+	from := p.Source
+	switch {
+	case from == "":
+		return nil, host.Errorf(host.NotFound, "%s is pinned without a source in %s, so it cannot be fetched; install "+
+			"the build with the digest %s", p.Name, file, p.Digest)
+	case !oci.IsRemote(from) && !filepath.IsAbs(from):
+		from = filepath.Join(filepath.Dir(file), filepath.FromSlash(from))
+	}
+	installed, err := installPlugin(ctx, app, pluginInstallOptions{
+		Path: from, Digest: p.Digest, Downgrade: opts.Downgrade, Yes: opts.Yes,
+	})
+	if err == nil && !strings.EqualFold(installed.Name, p.Name) {
+		err = host.Errorf(host.Integrity, "%s pins %s, but its digest is that of %s, which is installed now",
+			file, p.Name, installed.Name)
+	}
+	return installed, err
 }
 
 // printPins prints pins and the installed builds that they refer to.

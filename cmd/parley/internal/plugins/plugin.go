@@ -226,7 +226,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 	}
 	prepared, err := app.Parley().Admission().Prepare(ctx, path, options)
 	if err != nil {
-		return nil, err
+		return nil, ofRemote(err, path, o.Path)
 	}
 	c := prepared.Candidate
 	data := describedPlugin(c.Source().Info, c.Path, c.Manifest)

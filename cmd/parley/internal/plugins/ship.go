@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,8 +36,11 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 		return err
 	}
 	if !c.ManifestEmbedded {
+		if installed, err := app.Parley().Store().Find(opts.Plugin); err == nil {
+			c.Path = installed.Source
+		}
 		return host.Errorf(host.InvalidPlugin, "the manifest of %s is a separate file, which a registry cannot hold; "+
-			"put it into the module first", c.Manifest.Name).WithSteps(step.Operator(step.OpPluginPack, opts.Plugin))
+			"put it into the module first", c.Manifest.Name).WithSteps(step.Operator(step.OpPluginPack, c.Path))
 	}
 	if _, err := app.Parley().Admission().Verify(c); err != nil {
 		return err
@@ -67,11 +68,9 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 		Digest    string `json:"digest"`    // of the artifact
 		Signed    bool   `json:"signed"`
 	}{c.Manifest.Name, c.Manifest.Version, ref.String() + "@" + digest, digest, c.Signature != nil}
-	tagged, _, _ := strings.Cut(data.Reference, "@")
-	return app.PrintNext(data, []string{"parley plugin install " + tagged}, func(w io.Writer) {
-		signed := command.Either(data.Signed, "with its signature", "not signed")
-		fmt.Fprintf(w, "Pushed %s %s, %s\n  %s\n", data.Name, manifest.CleanLine(data.Version), signed, data.Reference)
-	})
+	return app.PrintNext(data, []string{"parley plugin install " + ref.String()}, command.Text("Pushed %s %s, %s\n  %s\n",
+		data.Name, manifest.CleanLine(data.Version), command.Either(data.Signed, "with its signature", "not signed"),
+		data.Reference))
 }
 
 var pluginPullCommand = &command.Command[*pluginPullOptions]{
@@ -86,11 +85,7 @@ func runPluginPull(ctx context.Context, app *command.App, opts *pluginPullOption
 		return host.Errorf(host.InvalidURL, "%s is not remote; expected oci://HOST/NAME:TAG or https://..",
 			manifest.CleanLine(opts.From))
 	}
-	fetched, err := registry(app).Fetch(ctx, opts.From)
-	if err != nil {
-		return err
-	}
-	c, err := store.ReadCandidate(fetched.Path, parley.Version)
+	fetched, c, err := fetch(ctx, app, opts.From)
 	if err != nil {
 		return err
 	}
@@ -159,11 +154,7 @@ func runPluginUpdate(ctx context.Context, app *command.App, opts *pluginUpdateOp
 	if err != nil {
 		return err
 	}
-	fetched, err := registry(app).Fetch(ctx, from)
-	if err != nil {
-		return err
-	}
-	c, err := store.ReadCandidate(fetched.Path, parley.Version)
+	fetched, c, err := fetch(ctx, app, from)
 	if err != nil {
 		return err
 	}
@@ -207,28 +198,32 @@ func updateScripts(ctx context.Context, app *command.App) error {
 	return app.Print(data, []string{"parley plugin list"}, command.Text("%s\n", said))
 }
 
-// transfer returns a function that prints how much of a file has been transferred, or nil if no person sees it.
-func transfer(a *command.App) func(done, total int64) {
-	if !a.ErrTTY || a.JSON {
-		return nil
-	}
-	last := int64(-1)
-	return func(done, total int64) {
-		if total > 0 && done*100/total != last {
-			last = done * 100 / total
-			end := command.When(done == total, "\n")
-			const width = 30
-			filled := int(last) * width / 100
-			fmt.Fprintf(a.Err, "\r[%s%s] %3d%%%s", strings.Repeat("#", filled), strings.Repeat(" ", width-filled), last, end)
-		}
-	}
-}
-
 // registry returns the client for registries and servers. It uses Docker's credentials.
 func registry(app *command.App) *oci.Client {
 	return &oci.Client{
-		Config: protect.DockerFolder(app.Env), Dir: filepath.Join(app.Dirs().Cache, "downloads"), Progress: transfer(app),
+		Config: protect.DockerFolder(app.Env), Dir: filepath.Join(app.Dirs().Cache, "downloads"),
+		Progress: command.Transfer(app),
 	}
+}
+
+// fetch fetches a remote plugin and reads it.
+func fetch(ctx context.Context, app *command.App, from string) (*oci.Fetched, *store.Candidate, error) {
+	fetched, err := registry(app).Fetch(ctx, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := store.ReadCandidate(fetched.Path, parley.Version)
+	if err != nil {
+		return nil, nil, ofRemote(err, fetched.Path, from)
+	}
+	return fetched, c, nil
+}
+
+// ofRemote returns an error about a downloaded file as one about where the file is from.
+func ofRemote(err error, file, from string) error {
+	e := host.AsError(err)
+	e.Message = strings.ReplaceAll(e.Message, file, from)
+	return e
 }
 
 // tagMoved returns a text if the tag that a build came from now refers to another artifact, and otherwise "". before
