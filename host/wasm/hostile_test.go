@@ -495,6 +495,25 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+	starting := func(names ...string) []byte { // a module of kind parley/1 that exports what a command or a reactor does
+		exports := [][]byte{wasmtest.Export("memory", 2)}
+		for i, name := range append([]string{"parley_alloc", "parley_call"}, names...) {
+			e := wasmtest.Export(name, 0)
+			e[len(e)-1] = byte(min(i, 2))
+			exports = append(exports, e)
+		}
+		return testModule([]string{"i32->i32", "i32,i32->i64", "->"}, []int{0, 1, 2}, [][]byte{{0x41, 16}, {0x42, 0}, {}},
+			exports...)
+	}
+	err := module.Check(starting("_start"), reactor)
+	if err == nil || !strings.Contains(err.Error(), "_initialize (->); it is a command: build it as a reactor") {
+		t.Error(err)
+	}
+	for _, names := range [][]string{{}, {"_initialize"}, {"_start", "_initialize"}} {
+		if err := module.Check(starting(names...), reactor); err != nil {
+			t.Errorf("%q: %v", names, err)
+		}
+	}
 	echo := readFile(t, filepath.Join(guestDir, "echo.wasm"))
 	for name, wasm := range map[string][]byte{"empty": nil, "text": []byte("hello"), "truncated": echo[:len(echo)/2]} {
 		if err := module.Check(wasm, reactor); host.AsError(err).Code != host.InvalidPlugin {

@@ -223,7 +223,7 @@ func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 			{name: "parley_alloc", typ: "i32->i32"},
 			{name: "parley_call", typ: "i32,i32->i64"},
 			{name: "parley_resume", typ: "i32,i32->i64", optional: true},
-			{name: "_initialize", typ: "->", optional: true},
+			{name: "_initialize", typ: "->", optional: module.Export("_start") == nil}, // else nothing starts its runtime
 		}
 	case manifest.KindWASI:
 		needs = []need{{name: "memory", kind: instrument.KindMemory}, {name: "_start", typ: "->"}}
@@ -251,8 +251,11 @@ func checkExports(module *instrument.Module, m *manifest.Manifest, wasm []byte) 
 		switch {
 		case e == nil && n.optional:
 		case e == nil:
-			return refuseModule(wasm, m, nil, "it does not export "+describeExport(n.name, n.kind, n.typ),
-				exportHint(module, m, n.name))
+			what := fmt.Sprintf("the function %s (%s)", n.name, n.typ)
+			if n.kind == instrument.KindMemory {
+				what = "its memory as \"memory\""
+			}
+			return refuseModule(wasm, m, nil, "it does not export "+what, exportHint(module, m, n.name))
 		case e.Kind != n.kind:
 			return Errorf(m, "its export %s must be a %s", n.name, instrument.KindNames[n.kind])
 		case n.kind == instrument.KindFunc && e.Type != n.typ:
@@ -274,13 +277,6 @@ func neededExports(module *instrument.Module) []instrument.Export {
 		}
 	}
 	return out
-}
-
-func describeExport(name string, kind byte, typ instrument.FuncType) string {
-	if kind == instrument.KindMemory {
-		return "its memory as \"memory\""
-	}
-	return fmt.Sprintf("the function %s (%s)", name, typ)
 }
 
 // exportHint guesses from the exports how the module was built, and returns advice for that.
