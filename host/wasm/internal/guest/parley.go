@@ -228,10 +228,9 @@ func (c *Call) InterpretResponse(data []byte) (*job.Result, error) {
 		return nil, host.Errorf(host.InvalidResult, "%s returned bytes that are not UTF-8", c.ToolName())
 	}
 	r, err := readResponse(data)
-	var tooLarge *host.Error
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, tooLarge
+	case errors.Is(err, host.LimitExceeded):
+		return nil, err
 	case err != nil:
 		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.ToolName() +
 			" did not return a parley/1 response: " + world.Line(err.Error(), 200)}
@@ -283,11 +282,11 @@ func readResponse(data []byte) (callResponse, error) {
 		Warnings, Message, Invalid, Content json.RawMessage
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
-		return callResponse{}, err
+		return callResponse{}, typed("", err)
 	}
 	r := parts.callResponse
 	if err := readContent(parts.Content, &r.Content); err != nil {
-		return r, err
+		return r, typed("content", err)
 	}
 	for _, p := range []struct {
 		name string
@@ -301,17 +300,27 @@ func readResponse(data []byte) (callResponse, error) {
 		}
 		if p.into != nil && len(p.raw) > 0 {
 			if err := json.Unmarshal(p.raw, p.into); err != nil {
-				return r, err
+				return r, typed(p.name, err)
 			}
 		}
 	}
 	return r, nil
 }
 
+// typed says in words of the ABI which part of a response has the wrong type. "" stands for the whole.
+func typed(part string, err error) error {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	field := strings.ToLower(wrong.Field[strings.LastIndex(wrong.Field, ".")+1:])
+	return fmt.Errorf("%s has the type %s; sdk/abi.md has the form", cmp.Or(part, field, "it"), wrong.Value)
+}
+
 // paramsError returns the error that the host itself would return for these violations.
 func (c *Call) paramsError(r callResponse) *host.Error {
-	e := &host.Error{Code: host.InvalidArgs}
 	n := len(r.Invalid)
+	e := host.Errorf(host.InvalidArgs, "Tool '%s' failed: %s", c.ToolName(), manifest.Plural(n, "violation"))
 	for _, v := range r.Invalid[:min(n, world.MaxViolations)] {
 		e.Details = append(e.Details, host.Detail{
 			Parameter: world.Line(v.Pointer, 200), Keyword: "tool",
@@ -319,10 +328,6 @@ func (c *Call) paramsError(r callResponse) *host.Error {
 			Expected:   world.Line(v.Expected, 300),
 			Suggestion: step.TextSuggestion(world.Line(v.Suggestion, 300)),
 		})
-	}
-	e.Message = fmt.Sprintf("Tool '%s' failed: %d violations", c.ToolName(), n)
-	if n == 1 {
-		e.Message = fmt.Sprintf("Tool '%s' failed: 1 violation", c.ToolName())
 	}
 	return e
 }

@@ -42,3 +42,27 @@ func TestPartsOfResponsesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestWrongTypes checks that a response with a part of the wrong type is refused in words of the ABI, not of Go.
+func TestWrongTypes(t *testing.T) {
+	for response, want := range map[string]string{
+		`"text"`:                                   "it has the type string",
+		`[1]`:                                      "it has the type array",
+		`{"ok":"true"}`:                            "ok has the type string",
+		`{"ok":false,"exit":"10"}`:                 "exit has the type string",
+		`{"ok":false,"exit":1.5}`:                  "exit has the type number 1.5",
+		`{"ok":false,"exit":1,"message":{}}`:       "message has the type object",
+		`{"ok":true,"warnings":"w"}`:               "warnings has the type string",
+		`{"ok":false,"invalid":[{"pointer":1}]}`:   "invalid has the type number",
+		`{"ok":true,"content":"a"}`:                "content is not an array",
+		`{"ok":true,"content":[1]}`:                "content has the type number",
+		`{"ok":true,"content":[{"type":{}}]}`:      "content has the type object",
+		`{"ok":true,"result":1} and more`:          "invalid character 'a' after top-level value",
+		`{"ok":false,"exit":99999999999999999999}`: "exit has the type number 99999999999999999999",
+	} {
+		_, err := readResponse([]byte(response))
+		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: %v, want %q", response, err, want)
+		}
+	}
+}
