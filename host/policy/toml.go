@@ -251,8 +251,7 @@ func (t table) integer(key string, limit int) int {
 
 // oneOf reads one of a few words; "" if the key is absent.
 func (t table) oneOf(key string, words ...string) string {
-	last := len(words) - 1
-	expected := fmt.Sprintf(`"%s" or "%s"`, strings.Join(words[:last], `", "`), words[last])
+	expected := `"` + strings.Join(words, `" or "`) + `"`
 	s, ok := value[string](t, key, expected)
 	if ok && !slices.Contains(words, s) {
 		t.addProblem(key, "%s must be %s, not %s", key, expected, quote(s))

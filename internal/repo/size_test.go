@@ -59,9 +59,9 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           241,   // turns of callers, also of those who wait for other machines
 	"internal/wire":            397,   // a command that starts this binary, from host; grants by their names
-	"cdp":                      6173,  // what page uses of it; attaching, by an address or a path; examples that ran
+	"cdp":                      6151,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 794,   // words of page, what its calls need; the comparison of pictures; here against new
-	"cdp/internal/keeper":      9569,  // names of downloads; rules of origins; panics; launches; failed steps
+	"cdp/internal/keeper":      9600,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
 	"cdp/internal/keeper/page": 7257,  // lists, drags, maps, PDFs; dates by form; frames; tags; pictures; sliders; leaving
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named

@@ -107,9 +107,8 @@ func (o *OutFile) Check() error {
 	if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
 		return o.failed(errIsFolder).WithNext("--out with the name of a file")
 	}
-	folder := filepath.Dir(o.Path)
-	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return o.failed(errors.New("its folder does not exist")).WithNext("mkdir -p " + ShellQuote(folder))
+	if _, err := os.Stat(filepath.Dir(o.Path)); errors.Is(err, fs.ErrNotExist) {
+		return o.failed(errors.New("its folder does not exist")).WithNext("mkdir -p " + ShellQuote(filepath.Dir(o.Path)))
 	}
 	return nil
 }

@@ -84,7 +84,8 @@ func UnknownCommand(app *App, cmd *cobra.Command, word string) error {
 	}
 	if len(e.DidYouMean) > 0 {
 		meant, _, _ := cmd.Find(strings.Fields(e.DidYouMean[0].Name)[1:])
-		if _, words, _ := strings.Cut(meant.Use, " "); words == "" || app.Args[len(app.Args)-1] != word {
+		isWord := func(arg string) bool { return !strings.HasPrefix(arg, "-") }
+		if at := slices.Index(app.Args, word); slices.ContainsFunc(app.Args[at+1:], isWord) { // else it may need one
 			e = e.WithNext(Instead(app.Args, word, meant.Name()))
 		}
 		e = e.WithNext(helpLine(meant))
