@@ -705,8 +705,9 @@ func TestRemembered(t *testing.T) {
 	f := remembered(func(text string) string { calls[text]++; return text + "!" })
 	for i := range 1 << 15 {
 		text := strconv.Itoa(i)
-		if f(text) != text+"!" || f(text) != text+"!" || calls[text] != 1 {
-			t.Fatalf("%s: %q after %d calls", text, f(text), calls[text])
+		first, again := f(text), f(text)
+		if first != text+"!" || again != first || calls[text] != 1 {
+			t.Fatalf("%s: %q and %q after %d calls", text, first, again, calls[text])
 		}
 	}
 	if f("0"); calls["0"] != 2 {
