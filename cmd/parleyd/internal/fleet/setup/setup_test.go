@@ -395,7 +395,7 @@ func TestDocumented(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "fleet")
 	initialize(t, append([]string{dir}, strings.Fields(line[1])...)...)
-	for m := range strings.FieldsFuncSeq(page, func(r rune) bool { return strings.ContainsRune(" \n'", r) }) {
+	for m := range strings.FieldsFuncSeq(page, func(r rune) bool { return strings.ContainsRune(" \n'`", r) }) {
 		folder, isCopied := strings.CutPrefix(m, "fleet/")
 		if _, err := os.Stat(filepath.Join(dir, folder)); isCopied && err != nil {
 			t.Errorf("docs/fleet.md copies %s: %v", m, err)
