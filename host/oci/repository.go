@@ -416,11 +416,12 @@ func (p *repository) authorize(ctx context.Context, asked []string, write bool) 
 	}
 	offered := challenges(asked)
 	parts := offered["bearer"]
-	if parts == nil {
-		if p.header = basic; offered["basic"] == nil || basic == "" {
-			return p.refused(http.StatusUnauthorized)
-		}
+	if parts == nil && offered["basic"] != nil && basic != "" {
+		p.header = basic
 		return nil
+	}
+	if parts == nil {
+		return p.refused(http.StatusUnauthorized)
 	}
 	realm, err := url.Parse(parts["realm"])
 	if err != nil || realm.Host == "" || realm.Scheme != "https" && !isLoopback(p.ref.host) ||
@@ -428,10 +429,7 @@ func (p *repository) authorize(ctx context.Context, asked []string, write bool) 
 		return host.Errorf(host.Denied, "the registry of %s asks for a token of %s, which is not an HTTPS address of "+
 			"another machine; no credentials were sent", p.ref, manifest.Clip(manifest.CleanLine(parts["realm"]), 200))
 	}
-	actions := "pull"
-	if write {
-		actions = "pull,push"
-	}
+	actions := map[bool]string{false: "pull", true: "pull,push"}[write]
 	query := realm.Query()
 	query.Set("service", parts["service"])
 	own := "repository:" + p.ref.name + ":" // others where a gateway renames repositories, or has one scope for all
