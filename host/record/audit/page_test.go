@@ -62,8 +62,8 @@ func TestPartialRecords(t *testing.T) {
 	}
 }
 
-// A page of any filter, also of one that nothing matches, takes at most 300 ms, and says how far it has read; the test
-// allows ten times as much. With PARLEY_HAMMER=1 the log has 1,000,000 records, else 60,000.
+// A page of any filter, also of one that nothing matches, reads at most 4 MiB, so that it takes at most 300 ms, and
+// says how far it has read. With PARLEY_HAMMER=1 the log has 1,000,000 records, else 60,000.
 func TestPageOfLargeLog(t *testing.T) {
 	n := 60_000
 	if os.Getenv("PARLEY_HAMMER") != "" {
@@ -90,8 +90,8 @@ func TestPageOfLargeLog(t *testing.T) {
 		p, err := records.Page(c.filter, "", 50)
 		took := time.Since(began)
 		t.Logf("%s: %d records of %d lines in %v", c.name, len(p.Records), p.Lines, took.Round(time.Millisecond))
-		if err != nil || len(p.Records) != c.want || (p.Cursor == "") != c.whole || took > 3*time.Second {
-			t.Errorf("%s: %d records, cursor %q, %v, %v", c.name, len(p.Records), p.Cursor, took, err)
+		if err != nil || len(p.Records) != c.want || (p.Cursor == "") != c.whole || p.Lines > 15_000 {
+			t.Errorf("%s: %d records of %d lines, cursor %q, %v", c.name, len(p.Records), p.Lines, p.Cursor, err)
 		}
 		if p.Since.IsZero() || !p.Until.Equal(at(n-1)) {
 			t.Errorf("%s: read %v to %v", c.name, p.Since, p.Until)

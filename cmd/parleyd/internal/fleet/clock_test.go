@@ -66,7 +66,7 @@ func TestClocks(t *testing.T) {
 		first, second := w.later("work.rest", params, timeout), w.later("work.rest", params, timeout)
 		w.await("calls on both", func() bool { return w.runsAt("ahead") && w.runsAt("behind") })
 		o := w.call(t.Context(), "work.nothing", `{}`, 300*time.Millisecond)
-		if o.err == nil || o.err.Code != host.Busy || o.err.Place == 0 || o.took > 2*time.Second {
+		if o.err == nil || o.err.Code != host.Busy || o.err.Place == 0 || o.took > 10*time.Second {
 			t.Errorf("in the line: %v after %s", o.err, o.took)
 		}
 		return []outcome{<-first, <-second}
@@ -77,7 +77,7 @@ func TestClocks(t *testing.T) {
 		}
 	}
 	for _, o := range run(`{"ms":60000}`, 2*time.Second) {
-		if o.err == nil || o.err.Code != host.Timeout || o.took < 2*time.Second || o.took > 4*time.Second {
+		if o.err == nil || o.err.Code != host.Timeout || o.took < 2*time.Second || o.took > 20*time.Second {
 			t.Errorf("past its deadline: %v after %s", o.err, o.took)
 		}
 	}

@@ -248,7 +248,7 @@ func testPartitionOfFront(t *testing.T, part func(*fleettest.Proxy)) {
 		t.Errorf("%+v", o.err)
 	}
 	w.await("the slots of a silent front", func() bool { return w.free() == 3 })
-	if began := time.Now(); !w.lists("echo") || w.lists("smallest") || time.Since(began) > time.Second {
+	if began := time.Now(); !w.lists("echo") || w.lists("smallest") || time.Since(began) > 4*time.Second {
 		t.Errorf("lists: echo %v, smallest %v, after %s", w.lists("echo"), w.lists("smallest"), time.Since(began))
 	}
 	for _, ended := range line {

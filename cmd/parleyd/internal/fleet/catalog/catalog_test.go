@@ -400,7 +400,7 @@ func TestFront(t *testing.T) {
 	if _, err := fourth.Describe(t.Context(), "echo.echo", 2); !errors.Is(err, host.Unavailable) {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("an answer without the fleet took %v", took)
 	}
 	fourth.stop()
@@ -599,7 +599,7 @@ func TestPartition(t *testing.T) {
 		return f.lists(t, "stays", "1.0.0") && !f.lists(t, "goes", "") && f.lists(t, "changes", "2.0.0") &&
 			f.lists(t, "comes", "1.0.0")
 	})
-	if took > 5*time.Second {
+	if took > 20*time.Second {
 		t.Errorf("the front has caught up after %v", took)
 	}
 	server.Restart()
