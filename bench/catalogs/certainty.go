@@ -152,13 +152,13 @@ func measureCertainty(plugins []ranked.Plugin) (string, error) {
 func judgeAll(draws [][]ranked.Plugin, queries []query) ([]tally, error) {
 	tallies := make([]tally, len(queries))
 	for _, draw := range draws {
-		h, err := hostOf(draw)
+		catalog, err := catalogOf(draw)
 		if err != nil {
 			return nil, err
 		}
 		has := names(draw)
 		for i, q := range queries {
-			f, err := searchFor(h, q.Query)
+			f, err := searchFor(catalog, q.Query)
 			if err != nil {
 				return nil, err
 			}

@@ -114,13 +114,13 @@ func fitGroups(plugins []ranked.Plugin) (groups []group, err error) {
 func (g group) trials() (list []trial, err error) {
 	count := map[bool]float64{}
 	for _, draw := range g.draws {
-		h, err := hostOf(draw)
+		catalog, err := catalogOf(draw)
 		if err != nil {
 			return nil, err
 		}
 		has := names(draw)
 		for _, q := range g.queries {
-			f, err := searchFor(h, q.Query)
+			f, err := searchFor(catalog, q.Query)
 			if err != nil {
 				return nil, err
 			}

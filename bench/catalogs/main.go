@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host"
 
 	"github.com/parley-tools/parley/bench/internal/ranked"
 	"github.com/parley-tools/parley/bench/internal/tree"
@@ -83,9 +83,9 @@ func pluginsOf(tools map[string][]json.RawMessage) (list []ranked.Plugin, err er
 	return list, nil
 }
 
-// hostOf returns a host in which plugins can be found.
-func hostOf(plugins []ranked.Plugin) (*call.Host, error) {
-	return ranked.Host(plugins, func(p ranked.Plugin) []byte { return segment.Build(p.About, p.Docs) })
+// catalogOf returns a catalog in which plugins can be found.
+func catalogOf(plugins []ranked.Plugin) (*host.Catalog, error) {
+	return ranked.Catalog(plugins, func(p ranked.Plugin) []byte { return segment.Build(p.About, p.Docs) })
 }
 
 // found are the names of the first ten tools, and whether there is a warning that none of them matches well.
@@ -96,8 +96,8 @@ type found struct {
 	signals []float64
 }
 
-func searchFor(h *call.Host, query string) (f found, err error) {
-	data, weak, err := h.Rank(search.Query{Text: query, Limit: 10, Explain: true})
+func searchFor(catalog *host.Catalog, query string) (f found, err error) {
+	data, weak, err := search.Rank(catalog, search.Query{Text: query, Limit: 10, Explain: true}, search.Order{}, nil)
 	if err != nil {
 		return f, err
 	}
@@ -114,14 +114,14 @@ func measureSearch(plugins []ranked.Plugin) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h, err := hostOf(plugins)
+	catalog, err := catalogOf(plugins)
 	if err != nil {
 		return "", err
 	}
 	baseline := ranked.NewBM25F(plugins)
 	var ours, theirs []ranked.Score
 	for _, q := range tasks {
-		f, err := searchFor(h, q.Query)
+		f, err := searchFor(catalog, q.Query)
 		if err != nil {
 			return "", err
 		}
@@ -161,13 +161,13 @@ func measureLanguages(plugins []ranked.Plugin) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	h, err := hostOf(plugins)
+	catalog, err := catalogOf(plugins)
 	if err != nil {
 		return "", err
 	}
 	counts := map[bool][2]int{} // English or not: queries, those called foreign
 	for _, l := range lines {
-		f, err := searchFor(h, l.Query)
+		f, err := searchFor(catalog, l.Query)
 		if err != nil {
 			return "", err
 		}

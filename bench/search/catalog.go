@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/learn/eval"
 
 	"github.com/parley-tools/parley/bench/internal/ranked"
@@ -66,9 +66,9 @@ func (s *set) has(p part) bool {
 	})
 }
 
-// host returns a host of the plugins of the set without a part.
-func (s *set) host(left part) (*call.Host, error) {
-	return ranked.Host(s.plugins, func(p ranked.Plugin) []byte { return segmentOf(p, left) })
+// catalog returns a catalog of the plugins of the set without a part.
+func (s *set) catalog(left part) (*host.Catalog, error) {
+	return ranked.Catalog(s.plugins, func(p ranked.Plugin) []byte { return segmentOf(p, left) })
 }
 
 // loadSets returns the sets of the tree, whose root is the current folder; first that of this package.

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/parley-tools/parley/host/learn/eval"
+	"github.com/parley-tools/parley/host/search"
 
 	"github.com/parley-tools/parley/bench/internal/ranked"
 )
@@ -16,14 +17,14 @@ import (
 // evaluate returns the score of each query of each set without a part.
 func evaluate(sets []set, left part) (scores [][]ranked.Score, err error) {
 	for _, s := range sets {
-		h, err := s.host(left)
+		catalog, err := s.catalog(left)
 		if err != nil {
 			return nil, err
 		}
 		of := make([]ranked.Score, len(s.queries))
 		for i, q := range s.queries {
 			q.Kind, q.Half = "", "" // one row
-			r := eval.Evaluate([]eval.Query{q}, h.Catalog(), h.Order()).Scores[0]
+			r := eval.Evaluate([]eval.Query{q}, catalog, search.Order{}).Scores[0]
 			of[i] = ranked.Score{r.Success1, r.Success5, r.NDCG10}
 		}
 		scores = append(scores, of)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/parley-tools/parley/bench/internal/ranked"
 	"github.com/parley-tools/parley/bench/internal/tree"
-	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/search"
 )
 
@@ -114,12 +113,12 @@ func TestReport(t *testing.T) {
 			t.Errorf("report.md lacks what is measured; run go -C bench run ./search -update:\n%s", text)
 		}
 	}
-	h, err := sets[0].host(part{})
+	catalog, err := sets[0].catalog(part{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, q := range sets[0].queries {
-		data, _, err := h.Search(t.Context(), caller.Principal{}, search.Query{Text: q.Query, Limit: 10})
+		data, _, err := search.Rank(catalog, search.Query{Text: q.Query, Limit: 10}, search.Order{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -302,9 +302,9 @@ var layers = map[string][]string{
 		"internal/deadline", "internal/durable", "internal/lazy", "internal/slots", "internal/wire", "manifest", "plugins",
 	},
 	"bench":                 {"internal/foreign"},
-	"bench/internal/ranked": {"cdp", "cdp/page", "host", "host/call", "manifest"},
+	"bench/internal/ranked": {"cdp", "cdp/page", "host", "manifest"},
 	"bench/catalogs": {
-		"bench", "bench/internal/ranked", "host", "host/call", "host/search", "internal/foreign", "manifest",
+		"bench", "bench/internal/ranked", "host", "host/search", "internal/foreign", "manifest",
 		"manifest/lint",
 	},
 	"bench/documents": {
@@ -316,7 +316,7 @@ var layers = map[string][]string{
 		"manifest", "manifest/jsontext", "manifest/schema",
 	},
 	"bench/scenarios": {"bench", "host/learn"}, // its client of models
-	"bench/search":    {"bench", "bench/internal/ranked", "host", "host/call", "host/learn/eval"},
+	"bench/search":    {"bench", "bench/internal/ranked", "host", "host/learn/eval", "host/search"},
 	"bench/trial": {
 		"bench", "cdp", "host", "host/advice", "host/call", "internal/sample", "manifest", "manifest/jsontext",
 	},
@@ -385,7 +385,6 @@ var testsMayImport = map[string][]string{
 	"bench":                     {"internal/testhome"},
 	"bench/documents":           {"internal/sample"},
 	"bench/scenarios":           {"internal/sample", "internal/testhome"},
-	"bench/search":              {"host/search"},
 	"host/call": {
 		"host/learn/eval", "host/overlay", "host/providertest", "internal/schemafacts", "manifest/spelling",
 	},

@@ -16,7 +16,6 @@ import (
 	"github.com/parley-tools/parley/cdp"
 	"github.com/parley-tools/parley/cdp/page"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/segment"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -28,17 +27,13 @@ type Plugin struct {
 	Docs     []segment.Doc
 }
 
-// Host returns a host in which plugins can be found by the search segments that segment returns, and nothing be called.
-func Host(plugins []Plugin, segment func(Plugin) []byte) (*call.Host, error) {
+// Catalog returns a catalog in which plugins can be found by the search segments that segment returns.
+func Catalog(plugins []Plugin, segment func(Plugin) []byte) (*host.Catalog, error) {
 	var providers []host.Provider
 	for _, p := range plugins {
 		providers = append(providers, found{m: p.Manifest, segment: segment(p)})
 	}
-	catalog, err := host.NewCatalog(providers...)
-	if err != nil {
-		return nil, err
-	}
-	return call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
+	return host.NewCatalog(providers...)
 }
 
 // found is a plugin that can be found, but neither listed nor called: search needs none of the other methods.
