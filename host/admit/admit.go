@@ -228,8 +228,7 @@ func (in *Installer) searcher(providers []host.Provider) (func(phrase string) []
 	}
 	return func(phrase string) []lint.Hit {
 		const depth = 5
-		data, _, err := search.Rank(catalog, search.Query{Text: phrase, Limit: depth},
-			search.Order{Exact: true}, nil)
+		data, _, err := search.Rank(catalog, search.Query{Text: phrase, Limit: depth}, search.Order{Exact: true}, nil)
 		if err != nil {
 			return nil
 		}

@@ -78,8 +78,8 @@ stats: metrics
 trace list: history traces
 version: about`
 
-// leadsTo returns the commands to suggest for an unknown word: subcommands with that name or, if there are none, the
-// commands that people know by that word. If there are none either, it corrects a typo in the word.
+// leadsTo returns the commands to suggest for an unknown word: the subcommands with that name, else the commands of
+// which the word is a synonym, else those that one typo in the word may have missed.
 func leadsTo(word string) []string {
 	subcommands, others := map[string][]string{}, map[string][]string{} // lines by word
 	var visit func(before string, all []command.Maker)

@@ -105,10 +105,11 @@ const invalidBase64 = "the tool declares base64 but returned invalid base64: %v"
 // Check reports, before anything runs, that no file can have this path.
 func (o *OutFile) Check() error {
 	if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
-		return o.failed(errIsFolder).WithNext("--out with the name of a file")
+		return host.AsError(o.failed(errIsFolder)).WithNext("--out with the name of a file")
 	}
 	if _, err := os.Stat(filepath.Dir(o.Path)); errors.Is(err, fs.ErrNotExist) {
-		return o.failed(errors.New("its folder does not exist")).WithNext("mkdir -p " + ShellQuote(filepath.Dir(o.Path)))
+		return host.AsError(o.failed(errors.New("its folder does not exist"))).
+			WithNext("mkdir -p " + ShellQuote(filepath.Dir(o.Path)))
 	}
 	return nil
 }
@@ -138,22 +139,21 @@ func (o *OutFile) begin(piece []byte) (err error) {
 			o.media, o.decode = media, &decoder{skip: at}
 		}
 	}
-	if o.file, err = replace(o.Path, 0o644); err != nil {
-		return o.failed(err)
-	}
-	return nil
+	o.file, err = replace(o.Path, 0o644)
+	return o.failed(err)
 }
 
 func (o *OutFile) put(content []byte) error {
 	o.head = append(o.head, content[:min(len(content), HeadSize-len(o.head))]...)
 	o.bytes += int64(len(content))
-	if _, err := o.file.Write(content); err != nil {
-		return o.failed(err)
-	}
-	return nil
+	_, err := o.file.Write(content)
+	return o.failed(err)
 }
 
-func (o *OutFile) failed(err error) *host.Error {
+func (o *OutFile) failed(err error) error {
+	if err == nil {
+		return nil
+	}
 	return host.Errorf(host.Unavailable, "cannot write --out %s: %v", manifest.CleanLine(o.Path), err)
 }
 
