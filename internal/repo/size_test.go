@@ -67,7 +67,7 @@ var maxLines = map[string]int{
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd/parleyd":              1568,  // the service, a module of its own; a fleet, its accounts and records
 	"cmd":                      14474, // documents in the binary; clients, logins; help; AGENTS.md; corrected lines; pins
-	"internal":                 1363,  // plugins and the program for tests; schemas with bounds; deadlines
+	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1453,  // an older version that a person may confirm; tools in use; what is published
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
 	"internal/lazy":            18,    // patterns and sets of words on first use, which five rooms had

@@ -32,6 +32,11 @@ func Fill(home string) error {
 	if err != nil {
 		return fmt.Errorf("compile the shipped plugins for tests: %w", err)
 	}
+	lock := lockOf(from)
+	if err := lock.RLock(); err != nil {
+		return err
+	}
+	defer func() { _ = lock.Unlock() }()
 	return filepath.WalkDir(filepath.Join(from, cache), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -110,6 +115,10 @@ func repository() (string, error) {
 	}
 }
 
+// lockOf returns the lock of the compiled code. Several test processes run at once: one may add to the code, and leave
+// temporary files there for a time, while none reads it.
+func lockOf(home string) *flock.Flock { return flock.New(filepath.Join(home, ".lock")) }
+
 // compiled returns a data folder in bin/ of this repository, after calling each shipped plugin there.
 var compiled = sync.OnceValues(func() (home string, err error) {
 	root, err := repository()
@@ -120,7 +129,7 @@ var compiled = sync.OnceValues(func() (home string, err error) {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", err
 	}
-	lock := flock.New(filepath.Join(home, ".lock")) // several test processes run at once
+	lock := lockOf(home)
 	if err := lock.Lock(); err != nil {
 		return "", err
 	}
