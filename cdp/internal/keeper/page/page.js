@@ -405,7 +405,7 @@ function name(el) {
 function value(el, tidy = clean) {
 	const own = role(el);
 	if (isSelect(el)) return [...el.selectedOptions].map((o) => o.label).join(", ");
-	if (tag(el) === "input" || tag(el) === "textarea") {
+	if (isInput(el)) {
 		if (el.type === "file") return [...el.files].map((file) => file.name).join(", ");
 		if (isBox(el) || own === "button" || el.type === "hidden") return "";
 		return el.type === "password" ? "•".repeat(el.value.length) : el.value;
@@ -1200,10 +1200,7 @@ const framesIn = (top) => kinds().frames.filter((el) => role(el) === "Iframe" &&
 const inTree = (el) => isListed(el) && rendered(el) && visible(el);
 
 // placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
-function placeOf(around, inner) {
-	for (let i = 0; i < around.length; i++) if (around[i] === inner) return i;
-	return -1;
-}
+const placeOf = (around, inner) => [...Array(around.length)].findIndex((_, i) => around[i] === inner);
 
 // place returns what tells this document from those of other frames in the one around it: {index, url}. The document
 // around it knows the same index, and the address that a frame was opened with.
@@ -1733,7 +1730,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	box = boxOf(el);
 	if (!still) await frame();
 	const now = boxOf(el);
-	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
+	if (JSON.stringify(box) !== JSON.stringify(now)) return {why: "it is moving"};
 	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
 	let x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
 	if (offset) {
@@ -1886,8 +1883,7 @@ function boxes(el) {
 
 // guard swallows trusted pointer events that would miss an element, until landed is called: between the last look at
 // the page and the event, anything can move under the pointer.
-const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu",
-	"dragstart", "drop"];
+const pointer = "pointerdown mousedown pointerup mouseup click auxclick dblclick contextmenu dragstart drop".split(" ");
 let guarded = null;
 
 // In a drag, what comes after the press may reach another element.
@@ -2154,6 +2150,12 @@ async function spot(el, from) {
 	return inDocument(el);
 }
 
+// nests reports whether an element is in another one, or below it in a tree whose items are not in each other.
+function nests(el, ref) {
+	const {el: to} = one({ref});
+	return !to || within(to, el) || ariaOf(el, "level") - ariaOf(to, "level") > 0;
+}
+
 // reach scrolls to an element and returns its middle.
 async function reach(el) {
 	center(el);
@@ -2291,12 +2293,13 @@ function fieldState(el, given = "") {
 // suggests reports whether a text field says that a list of its own comes when something is typed.
 const suggests = (el) => tag(el) === "input" && (attribute(el, "autocomplete") === "off" || has(el, "aria-autocomplete"));
 
-const limits = ["type", "min", "max", "step", "aria-valuemin", "aria-valuemax", "minlength", "maxlength", "pattern", "title",
-	"placeholder", "data-date-format"];
+const limits = ("type min max step aria-valuemin aria-valuemax minlength maxlength pattern " +
+	"title placeholder data-date-format").split(" ");
 
 // holds returns exactly what a field holds.
 const typesIn = (el) => holdsText(el) && !isReadOnly(el);
-const holdsText = (el) => ["input", "textarea"].includes(tag(el)) || editable(el) && role(el) !== "spinbutton";
+const isInput = (el) => tag(el) === "input" || tag(el) === "textarea";
+const holdsText = (el) => isInput(el) || editable(el) && role(el) !== "spinbutton";
 const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : ariaOf(el, "valuenow") || "";
 
 // held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for, since many
@@ -2619,7 +2622,7 @@ function taken(el, timeout) {
 // assign sets what a field holds: that of a native picker, which no typing can, or what it held before it did not take
 // what was given.
 function assign(el, text, leave) {
-	if (["input", "textarea"].includes(tag(el))) {
+	if (isInput(el)) {
 		const {set} = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(el), "value");
 		set.call(el, text);
 		announce(el);
@@ -2757,7 +2760,7 @@ function describeLine(el) {
 
 // ofElement are functions of an element, which their callers give by its reference. One that is not in the document any
 // more is gone.
-const ofElement = {focusOn, choose, assign, held, callCalendar, calendar, parts, track, offering, option, taken, spot, reach, guard, scrollEnd, area};
+const ofElement = {focusOn, choose, assign, held, callCalendar, calendar, parts, track, offering, option, taken, spot, nests, reach, guard, scrollEnd, area};
 for (const [key, f] of Object.entries(ofElement)) {
 	ofElement[key] = (ref, ...args) => {
 		const found = ref ? one({ref}) : {};
