@@ -42,14 +42,18 @@ func newFront(streams *command.Streams, args []string) *command.App {
 	return app
 }
 
-// everyday lists for each command other words by which people know it.
+// everyday lists for each command other words by which people know it. Words after "|" mean it only within its group.
 const everyday = `
+approvals allow: | accept approve confirm grant
+approvals deny: | decline refuse reject
 audit export: csv
-audit show: log logs
+audit show: log logs | list tail
 call: exec execute invoke
 cdp close: kill
 code: script
-config list: configuration configure env options settings setup
+config list: configuration configure env options settings setup | edit get set show
+docs diff: | show
+docs export: | generate
 doctor: diagnose health
 help: man usage
 learn: examples guide intro tutorial
@@ -57,30 +61,35 @@ list: ls plugins tools
 login: oauth signin
 logout: signout
 mcp: daemon serve server start up
+mcp config: | add install setup
 plugin build: compile make
 plugin check: lint validate
 plugin install: add i
+plugin list: | ls
 plugin new: create generate init scaffold
 plugin pull: download
 plugin push: publish release upload
 plugin remove: del delete rm uninstall
 plugin show: describe info inspect
 plugin update: upgrade
-policy explain: permissions rights
-policy grant: allow authorize
-policy revoke: deny disallow
+policy explain: permissions rights | list show
+policy grant: allow authorize | add
+policy revoke: deny disallow | remove
 runner list: ps status
-runner stop: down quit stop
+runner stop: down quit stop | end kill
 search: grep lookup query
-secret set: auth key token
-session list: sessions
+secret remove: | delete rm unset
+secret set: auth key token | add create
+session end: | close delete kill remove rm stop
+session list: sessions | ls
 stats: metrics
 trace list: history traces
 version: about`
 
 // leadsTo returns the commands to suggest for an unknown word: the subcommands with that name, else the commands of
-// which the word is a synonym, else those that one typo in the word may have missed.
-func leadsTo(word string) []string {
+// which the word is a synonym, else those that one typo in the word may have missed. In a group only its subcommands
+// count, by their synonyms.
+func leadsTo(group, word string) []string {
 	subcommands, others := map[string][]string{}, map[string][]string{} // lines by word
 	var visit func(before string, all []command.Maker)
 	visit = func(before string, all []command.Maker) {
@@ -96,11 +105,21 @@ func leadsTo(word string) []string {
 	visit("", commandTable())
 	for line := range strings.Lines(everyday) {
 		name, words, _ := strings.Cut(line, ":")
-		for _, other := range strings.Fields(words) {
+		anywhere, within, _ := strings.Cut(words, "|")
+		switch {
+		case group != "" && strings.HasPrefix(name, group+" ") && slices.Contains(strings.Fields(anywhere+within), word):
+			return []string{name}
+		case group != "":
+			continue
+		}
+		for _, other := range strings.Fields(anywhere) {
 			if len(subcommands[other]) == 0 {
 				others[other] = append(others[other], name)
 			}
 		}
+	}
+	if group != "" {
+		return nil
 	}
 	maps.Copy(subcommands, others)
 	top := command.Map(commandTable(), command.Maker.Name)

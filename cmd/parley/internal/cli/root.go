@@ -24,6 +24,8 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/serve"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/advice"
+	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -118,8 +120,14 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 	var missing *pflag.ValueRequiredError
 	switch {
 	case errors.As(err, &unknown):
-		if catalog, broken := a.Catalog(); !cmd.HasParent() && broken == nil && len(leadsTo(a.Args[0])) > 0 {
-			if _, isPlugin := catalog.Provider(a.Args[0]); !isPlugin {
+		path := strings.Fields(cmd.CommandPath())[1:]
+		if n := len(path); cmd.HasSubCommands() && n < len(a.Args) && slices.Equal(path, a.Args[:n]) {
+			if word := a.Args[n]; !strings.HasPrefix(word, "-") && n > 0 {
+				return command.UnknownCommand(a, cmd, word)
+			}
+		}
+		if catalog, broken := a.Catalog(); !cmd.HasParent() && broken == nil && !strings.HasPrefix(a.Args[0], "-") {
+			if at, _, err := command.Find(catalog, a.Args[:1], false); err != nil && at.Plugin == "" {
 				return cmd.RunE(cmd, a.Args[:1]) // it refuses the word
 			}
 		}
@@ -135,6 +143,7 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.DidYouMean = command.Map(command.Nearest(given, names), func(n spelling.Near) spelling.Near {
 			return spelling.Near{Name: "--" + n.Name, Distance: n.Distance}
 		})
+		e.Next = withOwnOption(a, cmd, dashes+given)
 		if len(e.DidYouMean) > 0 && isWhole(a.Args, cmd, dashes+given, e.DidYouMean[0].Name) {
 			e.Next = append(e.Next, command.Instead(a.Args, dashes+given, e.DidYouMean[0].Name))
 		}
@@ -143,12 +152,15 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		}
 		// A single letter may be an option of another program.
 		isWord := dashes == "-" && len(given) > 1 && !attached().MatchString("-"+given)
-		if args := retype(a, cmd.Root(), len(e.DidYouMean) == 0); args != nil && !isWord {
+		if args := retype(a, cmd.Root(), len(e.DidYouMean)+len(e.Next) == 0); args != nil && !isWord {
 			return &retyped{e, args}
 		} else if isWord && !cmd.HasParent() {
 			e.Next = append(e.Next, "words that begin with a dash go after --")
 		}
-		if !cmd.HasParent() {
+		if catalog, broken := a.Catalog(); !cmd.HasParent() && broken == nil {
+			if at, _, _ := named(a, cmd, advice.NamesOf(catalog)); at.Tool != nil {
+				e.Next = append(e.Next, a.Command(step.Describe(at.Name(), 0)))
+			}
 			e.Next = append(e.Next, "a tool's own parameters go into --param KEY=VALUE or --params JSON")
 		}
 	case errors.As(err, &value) && errors.As(err, &invalid):
@@ -172,6 +184,52 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 		e.Message = "option --" + missing.GetSpecifiedName() + " requires a value"
 	}
 	return e.WithNext("parley help" + strings.TrimPrefix(cmd.CommandPath(), "parley"))
+}
+
+// otherOptions lists for each option the ones of other programs that mean it, some only with a value. Those of "-"
+// change nothing here.
+const otherOptions = `
+-: q quiet s silent no-color format=table format=text output=table output=text
+debug: v verbose trace
+docs: mode
+json: format=json o=json output=json f=json
+limit: count first head k last max max-results n tail top top-k
+out: o output output-file
+since: after from last`
+
+// withOwnOption returns the command lines that have an option of Parley in place of another program's.
+func withOwnOption(a *command.App, cmd *cobra.Command, given string) (lines []string) {
+	at := slices.IndexFunc(a.Args, func(arg string) bool { return arg == given || strings.HasPrefix(arg, given+"=") })
+	if at < 0 {
+		return nil
+	}
+	_, value, isAttached := strings.Cut(a.Args[at], "=")
+	hasNext := !isAttached && at+1 < len(a.Args) && !strings.HasPrefix(a.Args[at+1], "-")
+	if hasNext {
+		value = a.Args[at+1]
+	}
+	for line := range strings.Lines(otherOptions) {
+		name, others, _ := strings.Cut(strings.TrimSpace(line), ":")
+		option := cmd.Flag(name)
+		for _, other := range strings.Fields(others) {
+			key, only, hasOnly := strings.Cut(other, "=")
+			if key != strings.TrimLeft(given, "-") || hasOnly && only != value || option == nil && name != "-" {
+				continue
+			}
+			var own []string
+			takesValue := option != nil && option.NoOptDefVal == ""
+			if option != nil {
+				own = append(own, "--"+name)
+			}
+			if takesValue {
+				own = append(own, value)
+			}
+			end := at + 1 + command.Either(hasNext && (takesValue || hasOnly), 1, 0)
+			words := slices.Concat(a.Args[:at], own, a.Args[end:])
+			lines = append(lines, "parley "+strings.Join(command.Map(words, command.ShellQuote), " "))
+		}
+	}
+	return lines
 }
 
 // isWhole reports whether a line may lack nothing but the right name of an option: the option has its value, and the

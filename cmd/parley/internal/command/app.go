@@ -274,14 +274,14 @@ func handleSignals(cancel context.CancelCauseFunc) {
 type App struct {
 	*Streams
 	Global
-	Args     []string                   // the command line, as given
-	Commands []string                   // the names of all commands
-	LeadsTo  func(word string) []string // the commands to suggest for an unknown word
-	Help     string                     // the line that explains the running command; "" for a call
-	Words    string                     // its words, such as "policy grant"; "" for a call
-	Failing  bool                       // the command has failed
-	Waits    bool                       // it waits for an approval, and must be run again
-	HelpErr  error                      // what failed while printing help
+	Args     []string                          // the command line, as given
+	Commands []string                          // the names of all commands
+	LeadsTo  func(group, word string) []string // the commands to suggest for an unknown word
+	Help     string                            // the line that explains the running command; "" for a call
+	Words    string                            // its words, such as "policy grant"; "" for a call
+	Failing  bool                              // the command has failed
+	Waits    bool                              // it waits for an approval, and must be run again
+	HelpErr  error                             // what failed while printing help
 	Signaled *signaledContext
 	// Offers reports whether a line may be offered as a next step. Nil means that every line may.
 	Offers func(line string) bool
@@ -340,7 +340,7 @@ type said struct {
 func NewApp(streams *Streams, args []string) *App {
 	app := &App{
 		Streams: streams, Args: args, Signaled: newSignaledContext(),
-		LeadsTo: func(string) []string { return nil },
+		LeadsTo: func(string, string) []string { return nil },
 	}
 	// The error of an invalid flag must be printed in the right form, even if --json comes after that flag.
 	for _, a := range args {
@@ -533,6 +533,9 @@ func (a *App) Fail(err error) int {
 			}
 		}
 	}
+	if line := a.renamed(e); line != "" {
+		e.Steps = append([]step.Step{{Op: step.OpSystem, Args: []string{line}}}, e.Steps...)
+	}
 	named := slices.DeleteFunc(slices.Clone(e.Steps), func(s step.Step) bool { return !namesFiles(a, s) })
 	e = e.Bounded()
 	next := a.Next(append(named, e.Steps...), e.Next)
@@ -558,6 +561,20 @@ func (a *App) Fail(err error) int {
 	raw, _ := manifest.Marshal(env)
 	_ = WriteJSON(a.Err, json.RawMessage(manifest.EscapeJSON(raw)), a.ErrTTY)
 	return e.ExitCode()
+}
+
+// renamed returns the command line with the nearest name in place of one that does not exist, "" if no word after the
+// first is near to it.
+func (a *App) renamed(e *host.Error) string {
+	if e.Code != host.NotFound || len(e.DidYouMean) == 0 || e.DidYouMean[0].Distance == 0 {
+		return ""
+	}
+	name := e.DidYouMean[0].Name
+	at := slices.IndexFunc(a.Args, func(arg string) bool { return len(Nearest(arg, []string{name})) > 0 })
+	if at < 1 {
+		return ""
+	}
+	return Instead(a.Args, a.Args[at], name)
 }
 
 // nextFor has the next steps for errors that name none themselves.

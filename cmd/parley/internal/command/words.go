@@ -72,21 +72,23 @@ func childNames(cmd *cobra.Command) []string { return Map(cmd.Commands(), (*cobr
 func UnknownCommand(app *App, cmd *cobra.Command, word string) error {
 	e := UnknownValue("COMMAND", word, childNames(cmd))
 	e.Code, e.Details, e.Message = host.NotFound, nil, cmd.CommandPath()+" has no command "+host.Printable(word)
-	group := strings.TrimPrefix(cmd.CommandPath(), "parley ") + " "
+	group, at := strings.TrimPrefix(cmd.CommandPath(), "parley "), slices.Index(app.Args, word)
 	for i := range e.DidYouMean {
-		e.DidYouMean[i].Name = group + e.DidYouMean[i].Name
+		e.DidYouMean[i].Name = group + " " + e.DidYouMean[i].Name
 	}
-	for _, line := range app.LeadsTo(word) { // subcommands that people know by the word
-		isNear := slices.ContainsFunc(e.DidYouMean, func(n spelling.Near) bool { return n.Name == line })
-		if strings.HasPrefix(line, group) && !isNear {
-			e.DidYouMean = []spelling.Near{{Name: line}}
-		}
+	args := slices.Clone(app.Args)
+	if len(args) > at+1 && slices.Contains(childNames(cmd), args[at+1]) { // plugin NAME show
+		args[at], args[at+1] = args[at+1], args[at]
+		e.DidYouMean = []spelling.Near{{Name: group + " " + args[at]}}
+		e = e.WithNext("parley " + strings.Join(Map(args, ShellQuote), " "))
+	} else if known := app.LeadsTo(group, word); len(known) > 0 {
+		e.DidYouMean = []spelling.Near{{Name: known[0]}}
 	}
 	if len(e.DidYouMean) > 0 {
 		meant, _, _ := cmd.Find(strings.Fields(e.DidYouMean[0].Name)[1:])
-		isWord := func(arg string) bool { return !strings.HasPrefix(arg, "-") }
-		if at := slices.Index(app.Args, word); slices.ContainsFunc(app.Args[at+1:], isWord) { // else it may need one
-			e = e.WithNext(Instead(app.Args, word, meant.Name()))
+		e = e.WithNext(Instead(app.Args, word, meant.Name()))
+		if !strings.Contains(meant.Use, " ") {
+			e = e.WithNext(meant.CommandPath())
 		}
 		e = e.WithNext(helpLine(meant))
 	}
@@ -232,7 +234,8 @@ func checkWords(cmd *cobra.Command, words []string) error {
 	default:
 		return nil
 	}
-	isListed := slices.Contains(takes, "NAME") || slices.Contains(takes, "CALL")
+	isNew := cmd.Name() == "new" || cmd.Name() == "set"
+	isListed := slices.Contains(takes, "NAME") && !isNew || slices.Contains(takes, "CALL")
 	if p := cmd.Parent(); p != nil && isListed && slices.Contains(childNames(p), "list") {
 		e = e.WithNext(p.CommandPath() + " list") // it lists the names
 	}

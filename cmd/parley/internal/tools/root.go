@@ -246,7 +246,7 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
-	lines, near, next := a.LeadsTo(word), e.DidYouMean, []string{}
+	lines, near, next := a.LeadsTo("", word), e.DidYouMean, []string{}
 	if at, _, err := command.Find(catalog, append(words[1:], ""), false); err == nil && at.Tool != nil {
 		e.DidYouMean, e.Steps = nil, []step.Step{step.Describe(at.Name(), 0)} // as in: parley describe PLUGIN.TOOL
 		return e
@@ -255,25 +255,31 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 		near = slices.DeleteFunc(near, func(n spelling.Near) bool { return strings.Contains(n.Name, ".") })
 		e.Steps = nil
 	}
+	var help []string
 	for _, line := range lines {
 		near = append(near, spelling.Near{Name: line})
 		if len(words) > 1 && !slices.Contains(naming, line) {
 			next = append(next, command.Instead(a.Args, word, line))
 		}
-		next = append(next, "parley help "+line)
-	}
-	if near = append(near, command.Nearest(word, a.Commands)...); len(near) > 0 {
-		e.DidYouMean = host.Closest(near)
-		if nearest := e.DidYouMean[0]; nearest.Distance > 0 {
-			meant, about := command.Instead(a.Args, word, nearest.Name), "parley help "+nearest.Name
-			if _, isPlugin := catalog.Provider(nearest.Name); isPlugin {
-				about = "parley " + nearest.Name + " --list"
-				meant = command.Either(len(words) > 1, meant, about)
-			}
-			e.Steps, next = nil, append(next, meant, about)
+		if a.Args[0] == line { // list plugins
+			next = append(next, "parley "+line)
 		}
+		help = append(help, "parley help "+line)
 	}
-	return e.WithNext(next...)
+	near = append(near, command.Nearest(word, a.Commands)...)
+	e.DidYouMean = host.Closest(near)
+	for _, n := range e.DidYouMean {
+		if n.Distance == 0 || len(lines) > 0 && len(words) == 1 {
+			continue
+		}
+		meant, about := command.Instead(a.Args, word, n.Name), "parley help "+n.Name
+		if _, isPlugin := catalog.Provider(n.Name); isPlugin {
+			about = "parley " + n.Name + " --list"
+			meant = command.Either(len(words) > 1, meant, about)
+		}
+		e.Steps, next, help = nil, append(next, meant), append(help, about)
+	}
+	return e.WithNext(append(next, help...)...)
 }
 
 // tooManyWords returns the error of a word after a plugin or a group.
