@@ -225,6 +225,20 @@ func (r *run) adopt(e *host.Error, inner innerError, passesExit bool) {
 		r.adoptDeclared(e, inner)
 	case passesExit && slices.Contains(ofAll, inner.Code):
 		e.Code, e.Protocol, e.Steps = inner.Code, inner.Protocol, inner.Steps
+	case inner.Code == host.InvalidArgs:
+		for _, d := range inner.Details[:min(len(inner.Details), 1)] {
+			e.Message += fmt.Sprintf("; %s: expected %s, got %s", cmp.Or(d.Parameter, "parameters"), d.Expected, d.Provided)
+		}
+		e.Steps = []step.Step{step.Describe(inner.tool, 0)}
+	case inner.Code == host.NotFound:
+		meant := ""
+		if _, meant = r.host.Names().Meant(inner.tool, map[string]any{}, nil); meant == "" && len(inner.DidYouMean) > 0 {
+			meant = inner.DidYouMean[0].Name
+		}
+		if meant != "" {
+			e.Message += "; the nearest is " + meant
+			e.Steps = []step.Step{step.Describe(meant, 0)}
+		}
 	}
 	e.Tool.Inner = passed
 }

@@ -3,14 +3,18 @@ package reference
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Results are the data of the calls of a batch that succeeded, by id. "${ID.path}" in the parameters of a later call
@@ -146,7 +150,9 @@ func lookUp(ref string, earlier Results) (any, error) {
 	if !ok && id == Params {
 		data = json.RawMessage("{}")
 	} else if !ok {
-		return nil, invalid("no earlier call that succeeded has the id %s", name)
+		ids := slices.DeleteFunc(slices.Sorted(maps.Keys(earlier)), func(id string) bool { return id == Params })
+		return nil, invalid("no earlier call that succeeded has the id %s; expected %s", name,
+			cmp.Or(some(ids), "the id of a call before this one"))
 	}
 	value, err := jsontext.Decode(data, jsontext.Limits{Bytes: max(1, len(data))})
 	if err != nil {
@@ -156,8 +162,10 @@ func lookUp(ref string, earlier Results) (any, error) {
 		return value, nil
 	}
 	for _, step := range strings.Split(path, ".") {
+		var has []string
 		switch v := value.(type) {
 		case map[string]any:
+			has = slices.Sorted(maps.Keys(v))
 			value, ok = v[step]
 		case []any:
 			i, err := strconv.Atoi(step)
@@ -169,10 +177,17 @@ func lookUp(ref string, earlier Results) (any, error) {
 			ok = false
 		}
 		if !ok && id == Params {
-			return nil, invalid("the batch was given no parameter %s", manifest.CleanLine(path))
+			return nil, invalid("the batch was given no parameter %s; give --param %[2]s=VALUE", manifest.CleanLine(path))
+		} else if !ok && len(has) > 0 {
+			return nil, invalid("the result of %s has no %s; expected %s", name, manifest.CleanLine(step), some(has))
 		} else if !ok {
 			return nil, invalid("the result of %s has no %s", name, manifest.CleanLine(step))
 		}
 	}
 	return value, nil
+}
+
+// some lists names for a message.
+func some(names []string) string {
+	return manifest.CleanLine(strings.Join(spelling.AtMost(names, 8), ", "))
 }

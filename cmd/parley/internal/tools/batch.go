@@ -309,7 +309,9 @@ func describeFault(details []host.Detail) string {
 	}
 	d := details[0]
 	where := cmp.Or(d.Parameter, "the line")
-	return manifest.CleanLine(fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided))
+	text := fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided)
+	isList := strings.HasPrefix(d.Provided, "array")
+	return manifest.CleanLine(text + command.When(isList, "; write each call on its own line"))
 }
 
 // call runs one line and replies to it. It returns an error if the reply failed.
@@ -321,7 +323,14 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	}
 	invalid := func(message string) *host.Error { return host.Errorf(host.InvalidArgs, "line %d: %s", number, message) }
 	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
-		return refuse(invalid(manifest.CleanLine(err.Error())))
+		e := invalid(manifest.CleanLine(err.Error()))
+		if text[0] != '{' || !json.Valid(text[:bytes.LastIndexByte(text, '}')+1]) {
+			e.Message += `; expected one call in one line, such as {"tool":"text.hash","params":{"text":"hello"}}`
+		}
+		if text[0] >= 'a' && text[0] <= 'z' { // a command line
+			e = e.WithNext("parley " + strings.TrimPrefix(string(text), "parley "))
+		}
+		return refuse(e)
 	}
 	var line batchLine
 	_ = json.Unmarshal(text, &line) // checkLine reports what is wrong with it
