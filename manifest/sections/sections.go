@@ -60,6 +60,9 @@ func CheckHeader(wasm []byte) error {
 				}
 			}
 		}
+		if len(wasm) > 262 && string(wasm[257:262]) == "ustar" {
+			return &FormatError{Message: "this is a tar archive", Fix: "unpack it first"}
+		}
 		return &FormatError{Message: fmt.Sprintf("it begins with %+q, not with \"\\x00asm\"", wasm[:min(len(wasm), 8)])}
 	case !bytes.Equal(wasm, moduleHeader) && !bytes.Equal(wasm[4:8], moduleHeader[4:]):
 		version := binary.LittleEndian.Uint32(wasm[4:8])
@@ -77,6 +80,11 @@ var foreign = []struct{ starts, what, fix string }{
 	{"<", "a page of HTML or XML, such as servers send instead of a file", "download the file again"},
 	{"import |import{|export |const |let |var |function|async |(function|(()|(async|class |//|/*|\"use |'use |module.",
 		"a text in JavaScript", "as a plugin its name ends in .js; a text of Emscripten or wasm-bindgen loads a .wasm file"},
+	{"package |#include ", "source", "build its folder with parley plugin build DIR"},
+	{"{", "JSON", convertToOpenAPI},
+	{"syntax =|syntax=", "a schema of Protocol Buffers", convertToOpenAPI},
+	{"type |schema |directive |\"\"\"", "a schema of GraphQL", convertToOpenAPI},
+	{"#%RAML", "RAML", convertToOpenAPI},
 	{"\x1f\x8b", "a gzip file", "gunzip it first"},
 	{"PK\x03\x04", "a zip file", "unzip it first"},
 	{"\x7fELF", "a native Linux program", rebuildForWASI},
@@ -85,8 +93,10 @@ var foreign = []struct{ starts, what, fix string }{
 	{"MZ", "a native Windows program", rebuildForWASI},
 	{"BC\xc0\xde", "LLVM bitcode", "link it: clang --target=wasm32-wasi without -c and -flto"},
 	{"!<arch>\n", "a library of object files", "link it: clang --target=wasm32-wasi or wasm-ld"},
-	{"#!", "a script", "a plugin is a wasm module, or a text of JavaScript whose name ends in .js"},
+	{"#!|def |from |print(", "a script", "a plugin is a wasm module, or a text of JavaScript whose name ends in .js"},
 }
+
+const convertToOpenAPI = "of an API, parley plugin wrap takes an OpenAPI document in JSON or YAML: convert it to one"
 
 const rebuildForWASI = "build it with GOOS=wasip1 GOARCH=wasm or --target=wasm32-wasi"
 

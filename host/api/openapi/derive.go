@@ -93,7 +93,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 		return nil, report, refuse("/paths has no operation; expected at least one, such as {\"/items\": {\"get\": {...}}}")
 	case len(all) == 0:
 		return nil, report, refuse("no operation has the tag %s; the tags are: %s", strings.Join(opts.Tags, " or "),
-			strings.Join(spelling.AtMost(d.tags(), 40), ", "))
+			cmp.Or(strings.Join(spelling.AtMost(d.tags(), 40), ", "), "none; leave --tag out"))
 	case len(all) > maxTools:
 		return nil, report, refuse("the document has %d operations; a plugin has at most %d tools: take a part with --tag, "+
 			"such as --tag %q", len(all), maxTools, manifest.CleanValue(cmp.Or(append(d.tags(), "")[0], "NAME")))
@@ -352,11 +352,11 @@ func (d *deriver) finish(m *manifest.Manifest, base string) (err error) {
 		t, effect := m.Tool(name), d.opts.Effects[name]
 		if t == nil {
 			names := lists.Map(m.Tools, func(t manifest.Tool) string { return t.Name })
-			near := ""
-			for _, n := range spelling.Nearest(name, names, 3) {
-				near += "; did you mean " + n.Name + "?"
+			if near := spelling.Nearest(name, names, 3); len(near) > 0 {
+				names = lists.Map(near, func(n spelling.Near) string { return n.Name })
 			}
-			return refuse("--effect: no tool is named %q%s", manifest.CleanValue(name), near)
+			return refuse("--effect: no tool is named %q; expected one such as %s", manifest.CleanValue(name),
+				strings.Join(spelling.AtMost(names, 8), ", "))
 		}
 		if !slices.Contains([]string{manifest.EffectRead, manifest.EffectWrite, manifest.EffectDestructive}, effect) {
 			return refuse("--effect %s=%s: expected read, write or destructive", name, manifest.CleanValue(effect))

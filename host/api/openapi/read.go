@@ -54,11 +54,32 @@ func read(data []byte) (*document, error) {
 	d := &document{root: members(root)}
 	version := scalar(d.root["openapi"])
 	d.isSwagger = scalar(d.root["swagger"]) == "2.0" || scalar(d.root["swagger"]) == "2"
+	if _, hasVersion := d.root["swagger"]; version == "" && !hasVersion {
+		return nil, refuse("the document is %s; expected OpenAPI 3.0 or 3.1, or swagger: \"2.0\": convert it to one of "+
+			"them", kindOf(d.root))
+	}
 	if !d.isSwagger && !strings.HasPrefix(version, "3.0") && !strings.HasPrefix(version, "3.1") && version != "3" {
 		return nil, refuse("the document says openapi: %q and swagger: %q; expected OpenAPI 3.0 or 3.1, or swagger: \"2.0\"",
 			manifest.CleanValue(version), manifest.CleanValue(scalar(d.root["swagger"])))
 	}
 	return d, nil
+}
+
+// kindOf says what a document is that has neither openapi nor swagger.
+func kindOf(root object) string {
+	for _, k := range []struct{ key, inner, is string }{
+		{"asyncapi", "", "AsyncAPI"}, {"info", "_postman_id", "a Postman collection"}, {"item", "", "a Postman collection"},
+		{"log", "entries", "an HTTP archive (HAR)"}, {"__schema", "", "a GraphQL schema"},
+		{"data", "__schema", "a GraphQL schema"},
+		{"swaggerVersion", "", "Swagger 1"}, {"resources", "", "an Insomnia export or a Google discovery document"},
+		{"mcpServers", "", "a configuration of MCP servers"}, {"tools", "", "a list of tools"},
+	} {
+		value, has := root[k.key]
+		if _, hasInner := members(value)[k.inner]; has && (k.inner == "" || hasInner) {
+			return k.is
+		}
+	}
+	return "of no known kind, and has neither openapi nor swagger"
 }
 
 // yamlReader makes values of the nodes of a YAML document. An anchor is read once, and all its aliases share the

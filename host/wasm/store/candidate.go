@@ -144,13 +144,21 @@ func readCodeless(path string) ([]byte, error) {
 		Kind     string
 	}
 	_ = json.Unmarshal(data, &head)
+	coded := []string{manifest.KindParley, manifest.KindWASI, manifest.KindScript, manifest.KindExtism}
 	switch {
+	case head.Manifest == nil && (bytes.Contains(data, []byte("openapi")) || bytes.Contains(data, []byte("swagger"))):
+		return nil, host.Errorf(host.InvalidPlugin, "%s is not a manifest; from an OpenAPI document, make one with parley "+
+			"plugin wrap", path).WithSteps(step.Operator(step.OpPluginWrap, path))
 	case head.Manifest == nil:
-		return nil, host.Errorf(host.InvalidPlugin, "%s is not a manifest; expected one of kind http. From an OpenAPI "+
-			"document, make it with parley plugin wrap", path).WithSteps(step.Operator(step.OpPluginWrap, path))
-	case head.Kind != manifest.KindHTTP:
+		return nil, host.Errorf(host.InvalidPlugin, "%s is not a manifest; expected a JSON object with the fields of "+
+			"parley plugin schema", path).WithSteps(step.Operator(step.OpPluginSchema))
+	case slices.Contains(coded, head.Kind):
 		return nil, host.Errorf(host.InvalidPlugin, "%s is a manifest of kind %s, whose code is in another file; name "+
-			"FILE.wasm or FILE.js", path, manifest.CleanLine(head.Kind))
+			"FILE.wasm or FILE.js", path, head.Kind)
+	case head.Kind != manifest.KindHTTP:
+		return nil, host.Errorf(host.InvalidPlugin, "%s: /kind is %q; expected http for a manifest without code, or one "+
+			"of %s with it", path, manifest.CleanValue(head.Kind), strings.Join(coded, ", ")).
+			WithSteps(step.Operator(step.OpPluginSchema))
 	}
 	return bytes.TrimSpace(data), nil
 }
@@ -358,6 +366,9 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info.IsDir() {
+		return nil, errors.New("not a regular file: this is a folder")
+	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("not a regular file (%s)", info.Mode().Type())
 	}
@@ -378,8 +389,12 @@ func openError(path string, err error) error {
 		if strings.Contains(path, "://") {
 			return world.Failed(host.InvalidArgs, err, "URLs are not fetched; download %s first", path)
 		}
-		return world.Failed(host.InvalidArgs, err, "%s does not exist; expected a plugin file (FILE.wasm) or a folder "+
+		missing := world.Failed(host.InvalidArgs, err, "%s does not exist; expected a plugin file (FILE.wasm) or a folder "+
 			"that holds one", cmp.Or(path, `""`))
+		if server, _, ok := strings.Cut(path, "/"); ok && strings.Contains(strings.Trim(server, "."), ".") {
+			missing.Message += "; one in a registry is named oci://" + path
+		}
+		return missing
 	}
 	return world.Failed(host.Unavailable, err, "cannot read the plugin: %v", err)
 }
