@@ -26,7 +26,7 @@ var policyCommand = &command.Group{Use: "policy", Short: "Grant rights; say who 
 func runPolicyCheck(_ context.Context, app *command.App, _ string) error {
 	rules, err := app.Parley().Policy()
 	if err != nil {
-		return err
+		return host.AsError(err).WithNext("correct the file, then check it again")
 	}
 	warnings, err := rules.CheckReach()
 	if err != nil {

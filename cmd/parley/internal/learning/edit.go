@@ -620,6 +620,9 @@ func readEdits(ctx context.Context, app *command.App, path string) (*editFile, e
 	if err == nil {
 		err = file.parsed(json.Unmarshal(raw, file))
 	}
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is {
+		err = fmt.Errorf("%s must not be %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+	}
 	if err != nil {
 		return nil, host.Errorf(host.InvalidArgs, "%s is not a file of edits: %s", path, manifest.CleanLine(err.Error())).
 			WithNext(`{"plugin":"text","manifest":"sha256:..","edits":[{"tool":"hash","field":"task","value":".."}]}`)

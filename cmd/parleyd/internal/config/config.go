@@ -119,8 +119,8 @@ func parse(path string, data []byte, check func(*Config, *faults)) (*Config, err
 			f.unknown(e.Key())
 		}
 	} else if e, is := errors.AsType[*toml.DecodeError](err); is {
-		line, column := e.Position()
-		f.add(fmt.Sprintf(":%d:%d", line, column), strings.Join(e.Key(), "."), strings.TrimPrefix(e.Error(), "toml: "))
+		line, column, text := policy.SyntaxError(data, err)
+		f.add(fmt.Sprintf(":%d:%d", line, column), strings.Join(e.Key(), "."), text)
 		return nil, f.err()
 	} else if err != nil {
 		f.add("", "", strings.TrimPrefix(err.Error(), "toml: "))
