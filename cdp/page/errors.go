@@ -88,6 +88,9 @@ func (c *invocation) declared(k *api.Error, name string) *host.Error {
 			e.Steps = append(e.Steps, step.Call(Name+".select", raw))
 		}
 	}
+	if len(e.Steps) == 0 && strings.Contains(e.Message, Name+".snapshot") && c.Tool != "snapshot" {
+		e.Steps = append(e.Steps, step.Call(Name+".snapshot", nil))
+	}
 	addDetails(e, k)
 	return e
 }

@@ -32,10 +32,10 @@ type field struct {
 }
 
 type fillParams struct {
-	Element string `json:"element"`
-	Value   string `json:"value"`
-	Secret  string `json:"secret"`
-	Submit  bool   `json:"submit"`
+	Element string  `json:"element"`
+	Value   *string `json:"value"`
+	Secret  string  `json:"secret"`
+	Submit  bool    `json:"submit"`
 }
 
 // filled is the result of fill.
@@ -55,13 +55,20 @@ func (f *filled) Step() (string, any) {
 
 // fill replaces the value of a field. A field that does not accept the value keeps its old one.
 func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
-	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Field: true, Value: p.Value,
+	if p.Value == nil && p.Secret == "" {
+		return nil, page.Invalid("/value", `a text ("" clears the field), or the name of a secret in secret`, "nothing", "")
+	}
+	value := ""
+	if p.Value != nil {
+		value = *p.Value
+	}
+	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Field: true, Value: value,
 		verb: "fill"})
 	if err != nil {
 		return nil, err
 	}
 	if !start.Editable && (start.Select || start.List || start.Role == "listbox") && p.Secret == "" {
-		e, err := start.choose(v, []string{p.Value})
+		e, err := start.choose(v, []string{value})
 		if err == nil && p.Submit {
 			e, err = press(v, pressParams{Key: "Enter", Element: start.Ref})
 		}
@@ -77,7 +84,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		_, err = v.Keeper.Type(v.Ctx, v.By, v.Scope, api.TypeRequest{Target: v.Page.ID, Text: secret.Text,
 			Origins: secret.Origins})
 	default:
-		note, err = start.set(v, p.Value, p.Submit)
+		note, err = start.set(v, value, p.Submit)
 	}
 	if err == nil && p.Submit {
 		err = v.Input(key("Enter", 0)...)
@@ -100,9 +107,9 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		!start.Editable && !start.Picker {
 		return r, nil
 	}
-	if !same(*last.Value, p.Value) {
-		if !fits(*last.Value, p.Value, "") && !endsPhone(*last.Value, p.Value) { // accepted, and changed later
-			return nil, start.restore(v, stays, p.Value, *last.Value)
+	if !same(*last.Value, value) {
+		if !fits(*last.Value, value, "") && !endsPhone(*last.Value, value) { // accepted, and changed later
+			return nil, start.restore(v, stays, value, *last.Value)
 		}
 		r.Value = *last.Value
 		r.addNote("the field shows it in another form")
