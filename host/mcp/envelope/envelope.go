@@ -20,6 +20,7 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Other names of the members of a call.
@@ -348,6 +349,14 @@ func (r *Reader) correctSent(name string, e *meant) (*meant, bool) {
 	return inner, ok
 }
 
+// otherMetas are names of other servers for what the meta-tools do.
+var otherMetas = map[string]string{
+	"find_tools": "search_tools", "list_tools": "search_tools", "tool_search": "search_tools",
+	"get_tool": "describe_tool", "get_tool_schema": "describe_tool",
+	"code": "run_code", "execute": "run_code", "execute_code": "run_code", "run_javascript": "run_code",
+	"execute_tool": CallTool, "invoke_tool": CallTool, "use_tool": CallTool,
+}
+
 // TeachName adds to the error of a tool that does not exist the call that its name and arguments mean.
 func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error) {
 	if len(arguments) == 0 {
@@ -355,6 +364,11 @@ func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error
 	}
 	raw, _ := manifest.Marshal(map[string]any{"name": name, "arguments": arguments})
 	c, ok := r.correctArguments(raw)
+	if meta := otherMetas[strings.ToLower(name)]; r.isMeta(meta) {
+		e.DidYouMean, e.Steps = []spelling.Near{{Name: meta}}, nil
+		e.Message += "; the tool " + meta + " does that"
+		return
+	}
 	switch {
 	case c == nil || !ok && c.see == "" || r.isMeta(c.tool):
 	case !ok || c.template:
