@@ -600,6 +600,8 @@ func TestReadCandidate(t *testing.T) {
 		"json.wasm":           emptyCommand, "json.manifest.json": []byte(`{"manifest":1,`),
 		"fields.wasm": emptyCommand, "fields.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`),
 			[]byte(`"kid":1,"kind"`), 1),
+		"other.json": []byte(`{"a":1}`), "other.yaml": []byte("a: 1"), "api.yaml": []byte("openapi: 3.0.0"),
+		"kind.json": []byte(`{"manifest":1,"kind":"wasm"}`), "coded.json": []byte(`{"manifest":1,"kind":"wasi"}`),
 		"newer.wasm": emptyCommand, "newer.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"), []byte(`"kind"`),
 			[]byte(`"min_host":"9.0.0","kind"`), 1),
 		"schema.wasm": emptyCommand, "schema.manifest.json": bytes.Replace(manifestFor("text", "1.0.0"),
@@ -642,6 +644,11 @@ func TestReadCandidate(t *testing.T) {
 		{"json.wasm", host.InvalidPlugin, "json.manifest.json is refused"},
 		{"fields.wasm", host.InvalidPlugin, "/kid"},
 		{"newer.wasm", host.InvalidPlugin, "needs host >= 9.0.0"},
+		{"other.json", host.InvalidPlugin, "is not a manifest; expected a JSON object"},
+		{"other.yaml", host.InvalidPlugin, "is not a manifest; expected a JSON object"},
+		{"api.yaml", host.InvalidPlugin, "from an OpenAPI document, make one"},
+		{"kind.json", host.InvalidPlugin, `/kind is "wasm"; expected http`},
+		{"coded.json", host.InvalidPlugin, "whose code is in another file"},
 		{"schema.wasm", host.InvalidPlugin, "/tools/0/params"},
 	}
 	for _, tt := range tests {

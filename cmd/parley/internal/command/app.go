@@ -563,10 +563,10 @@ func (a *App) Fail(err error) int {
 	return e.ExitCode()
 }
 
-// renamed returns the command line with the nearest name in place of one that does not exist, "" if no word after the
-// first is near to it.
+// renamed returns the line of a command with the nearest name in place of one that does not exist, "" if no word is near
+// to it. For a tool, its list is offered.
 func (a *App) renamed(e *host.Error) string {
-	if e.Code != host.NotFound || len(e.DidYouMean) == 0 || e.DidYouMean[0].Distance == 0 {
+	if a.Words == "" || e.Code != host.NotFound || len(e.DidYouMean) == 0 || e.DidYouMean[0].Distance == 0 {
 		return ""
 	}
 	name := e.DidYouMean[0].Name

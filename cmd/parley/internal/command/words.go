@@ -81,14 +81,19 @@ func UnknownCommand(app *App, cmd *cobra.Command, word string) error {
 		args[at], args[at+1] = args[at+1], args[at]
 		e.DidYouMean = []spelling.Near{{Name: group + " " + args[at]}}
 		e = e.WithNext("parley " + strings.Join(Map(args, ShellQuote), " "))
-	} else if known := app.LeadsTo(group, word); len(known) > 0 {
+	}
+	known := app.LeadsTo(group, word)
+	if len(known) > 0 {
 		e.DidYouMean = []spelling.Near{{Name: known[0]}}
 	}
 	if len(e.DidYouMean) > 0 {
 		meant, _, _ := cmd.Find(strings.Fields(e.DidYouMean[0].Name)[1:])
-		e = e.WithNext(Instead(app.Args, word, meant.Name()))
-		if !strings.Contains(meant.Use, " ") {
-			e = e.WithNext(meant.CommandPath())
+		isWord := func(arg string) bool { return !strings.HasPrefix(arg, "-") }
+		if slices.ContainsFunc(args[at+1:], isWord) { // else it may need one
+			e = e.WithNext(Instead(app.Args, word, meant.Name()))
+		}
+		if example, _, _ := strings.Cut(meant.Example, "\n"); len(known) > 0 {
+			e = e.WithNext(example)
 		}
 		e = e.WithNext(helpLine(meant))
 	}

@@ -59,6 +59,18 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestWrongTypes gives each key a value of another type. The error says what is expected, and names no type of Go.
+func TestWrongTypes(t *testing.T) {
+	for key := range (&Config{}).values() {
+		for _, value := range []string{"[[1]]", "{a = 1}", "1979-05-27"} {
+			_, err := parse("p.toml", []byte(key+" = "+value), (*Config).check)
+			if err == nil || !strings.Contains(err.Error(), key+": expected ") || strings.Contains(err.Error(), "onfig.") {
+				t.Errorf("%s = %s: %v", key, value, err)
+			}
+		}
+	}
+}
+
 // TestChanges names the keys that differ.
 func TestChanges(t *testing.T) {
 	read := func(text string) *Config {
