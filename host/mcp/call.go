@@ -182,9 +182,6 @@ func (m *modeServer) route(ctx context.Context, r *sdk.CallToolRequest) (context
 	if m.native[r.Params.Name] || m.names.Metas[r.Params.Name] != nil {
 		return ctx, nil
 	}
-	if r.Params.Name == "" {
-		return nil, invalidParams("the name of the tool is missing; expected params with name and arguments", nil)
-	}
 	name := m.names.Qualified(r.Params.Name)
 	if at, ok := m.names.Find(name); ok {
 		r.Params.Name = callTool

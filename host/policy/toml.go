@@ -16,7 +16,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
-	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
 
@@ -49,8 +48,16 @@ const maxNesting = 64
 func parseDocument(file string, data []byte) *document {
 	d := &document{file: file, keys: map[string]position{}, values: map[string]position{}}
 	if err := toml.Unmarshal(data, &d.root); err != nil {
-		line, column, text := SyntaxError(data, err)
-		d.problems = append(d.problems, problem{position{file, line, column}, text})
+		at := position{file: file, line: 1, column: 1}
+		text := err.Error()
+		if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
+			at.line, at.column = decode.Position()
+			text = strings.TrimPrefix(decode.Error(), "toml: ")
+		}
+		if line := strings.Split(string(data), "\n")[at.line-1]; !strings.Contains(line, "=") {
+			text += `; the file is TOML: [TABLE] and KEY = VALUE, with quotes around a name such as "mcp:*"`
+		}
+		d.problems = append(d.problems, problem{at, text})
 		d.root = map[string]any{}
 		return d
 	}
@@ -123,35 +130,6 @@ func (d *document) locate(data []byte) {
 		}
 	}
 }
-
-// SyntaxError returns where a TOML text could not be decoded, why, and what was probably meant.
-func SyntaxError(data []byte, err error) (line, column int, text string) {
-	line, column, text = 1, 1, err.Error()
-	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
-		line, column = decode.Position()
-	}
-	text = strings.TrimPrefix(text, "toml: ")
-	if found := wrongType().FindStringSubmatch(text); found != nil {
-		expected := cmp.Or(map[string]string{"string": "a string", "bool": "true or false", "int": "a whole number",
-			"float64": "a number", "[]string": `a list of strings, such as ["a", "b"]`}[found[2]], "a table")
-		return line, column, fmt.Sprintf("expected %s, got a TOML %s", expected, found[1])
-	}
-	lines := strings.Split(string(data), "\n")
-	switch given := strings.TrimSpace(lines[min(line, len(lines))-1]); {
-	case strings.HasPrefix(given, "[") && !strings.Contains(given, `"`) && strings.ContainsAny(given, ":*/"):
-		text += `; a name with other characters than letters, digits, - and _ is quoted: [callers."mcp:*"]`
-	case yamlKey().MatchString(given):
-		text += "; the file is TOML, not YAML: [TABLE] and KEY = VALUE"
-	case strings.HasPrefix(given, "{"):
-		text += "; the file is TOML, not JSON: [TABLE] and KEY = VALUE"
-	}
-	return line, column, text
-}
-
-var (
-	wrongType = lazy.Pattern(`^cannot decode TOML (.+) into (?:struct field \S+ of type|a Go value of type) (\S+)$`)
-	yamlKey   = lazy.Pattern(`^(- )?[\w-]+:( |$)`)
-)
 
 // KeyPositions returns where a key of a valid TOML text first stands, by the names that lead to it: ":LINE:COLUMN", or
 // "" if there is no such key.

@@ -14,7 +14,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Results are the data of the calls of a batch that succeeded, by id. "${ID.path}" in the parameters of a later call
@@ -187,7 +186,7 @@ func lookUp(ref string, earlier Results) (any, error) {
 	return value, nil
 }
 
-// some lists names for a message.
+// some lists the first names for a message.
 func some(names []string) string {
-	return manifest.CleanLine(strings.Join(spelling.AtMost(names, 8), ", "))
+	return manifest.CleanLine(strings.Join(names[:min(len(names), 8)], ", "))
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
-	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Other names of the members of a call.
@@ -365,7 +364,7 @@ func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error
 	raw, _ := manifest.Marshal(map[string]any{"name": name, "arguments": arguments})
 	c, ok := r.correctArguments(raw)
 	if meta := otherMetas[strings.ToLower(name)]; r.isMeta(meta) {
-		e.DidYouMean, e.Steps = []spelling.Near{{Name: meta}}, nil
+		e.DidYouMean, e.Steps = nil, nil
 		e.Message += "; the tool " + meta + " does that"
 		return
 	}

@@ -533,7 +533,7 @@ func (a *App) Fail(err error) int {
 			}
 		}
 	}
-	if line := a.renamed(e); line != "" {
+	if line := renamed(a, e); line != "" {
 		e.Steps = append([]step.Step{{Op: step.OpSystem, Args: []string{line}}}, e.Steps...)
 	}
 	named := slices.DeleteFunc(slices.Clone(e.Steps), func(s step.Step) bool { return !namesFiles(a, s) })
@@ -563,9 +563,9 @@ func (a *App) Fail(err error) int {
 	return e.ExitCode()
 }
 
-// renamed returns the line of a command with the nearest name in place of one that does not exist, "" if no word is near
-// to it. For a tool, its list is offered.
-func (a *App) renamed(e *host.Error) string {
+// renamed returns the line of a command with the nearest name in place of one that does not exist, "" if no word is
+// near to it. For a tool, its list is offered.
+func renamed(a *App, e *host.Error) string {
 	if a.Words == "" || e.Code != host.NotFound || len(e.DidYouMean) == 0 || e.DidYouMean[0].Distance == 0 {
 		return ""
 	}

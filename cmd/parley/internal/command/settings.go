@@ -325,8 +325,12 @@ func (f *configFile) at(name string) string { return f.path + f.key(strings.Spli
 func ParseConfig(path string, data []byte) (*configFile, error) {
 	tree := map[string]any{}
 	if err := toml.NewDecoder(bytes.NewReader(data)).Decode(&tree); err != nil {
-		line, column, text := policy.SyntaxError(data, err)
-		return nil, host.Errorf(host.ConfigError, "%s:%d:%d: %s", path, line, column, manifest.CleanLine(text))
+		where := ""
+		if at, is := errors.AsType[*toml.DecodeError](err); is {
+			line, column := at.Position()
+			where = fmt.Sprintf(":%d:%d", line, column)
+		}
+		return nil, host.Errorf(host.ConfigError, "%s%s: %s", path, where, manifest.CleanLine(err.Error()))
 	}
 	f := &configFile{path: path, Values: map[string]string{}, key: policy.KeyPositions(data)}
 	compiled, err := configSchema()

@@ -310,8 +310,7 @@ func describeFault(details []host.Detail) string {
 	d := details[0]
 	where := cmp.Or(d.Parameter, "the line")
 	text := fmt.Sprintf("%s: expected %s, got %s", where, d.Expected, d.Provided)
-	isList := strings.HasPrefix(d.Provided, "array")
-	return manifest.CleanLine(text + command.When(isList, "; write each call on its own line"))
+	return manifest.CleanLine(text + command.When(d.Parameter == "", "; write each call on its own line"))
 }
 
 // call runs one line and replies to it. It returns an error if the reply failed.
@@ -323,10 +322,8 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	}
 	invalid := func(message string) *host.Error { return host.Errorf(host.InvalidArgs, "line %d: %s", number, message) }
 	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
-		e := invalid(manifest.CleanLine(err.Error()))
-		if text[0] != '{' || !json.Valid(text[:bytes.LastIndexByte(text, '}')+1]) {
-			e.Message += `; expected one call in one line, such as {"tool":"text.hash","params":{"text":"hello"}}`
-		}
+		e := invalid(manifest.CleanLine(err.Error()) +
+			`; expected one call in one line, such as {"tool":"text.hash","params":{"text":"hello"}}`)
 		if text[0] >= 'a' && text[0] <= 'z' { // a command line
 			e = e.WithNext("parley " + strings.TrimPrefix(string(text), "parley "))
 		}

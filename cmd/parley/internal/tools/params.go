@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,14 +151,8 @@ func readParams(ctx context.Context, app *command.App, given string, timeout tim
 	case strings.HasPrefix(given, "@"):
 		return readInput(ctx, app, "--params @", given[1:], timeout)
 	case strings.HasSuffix(given, ".json") && !strings.ContainsAny(given, "{}"):
-		e := host.Errorf(host.InvalidArgs, "--params takes a JSON object, or a file with @ before its name: --params @%s",
-			manifest.CleanLine(given))
-		for _, option := range []string{given, "--params=" + given} {
-			if _, err := os.Stat(given); err == nil && slices.Contains(app.Args, option) {
-				e = e.WithNext(command.Instead(app.Args, option, strings.TrimSuffix(option, given)+"@"+given))
-			}
-		}
-		return nil, e
+		return nil, host.Errorf(host.InvalidArgs, "--params takes a JSON object, or a file with @ before its name: --params "+
+			"@%s", manifest.CleanLine(given)).WithNext(command.Instead(app.Args, given, "@"+given))
 	case isAssignment(given):
 		return nil, host.Errorf(host.InvalidArgs, "--params takes a JSON object; KEY=VALUE belongs to --param: --param %s",
 			manifest.CleanLine(given))

@@ -246,7 +246,7 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 		return host.Errorf(host.NotFound, "the first word is empty; expected a command or a plugin").WithNext("parley --list")
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
-	lines, near, next := a.LeadsTo("", word), e.DidYouMean, []string{}
+	lines, near, next, help := a.LeadsTo("", word), e.DidYouMean, []string{}, []string{}
 	if at, _, err := command.Find(catalog, append(words[1:], ""), false); err == nil && at.Tool != nil {
 		e.DidYouMean, e.Steps = nil, []step.Step{step.Describe(at.Name(), 0)} // as in: parley describe PLUGIN.TOOL
 		return e
@@ -255,14 +255,10 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 		near = slices.DeleteFunc(near, func(n spelling.Near) bool { return strings.Contains(n.Name, ".") })
 		e.Steps = nil
 	}
-	var help []string
 	for _, line := range lines {
 		near = append(near, spelling.Near{Name: line})
 		if len(words) > 1 && !slices.Contains(naming, line) {
 			next = append(next, command.Instead(a.Args, word, line))
-		}
-		if a.Args[0] == line { // list plugins
-			next = append(next, "parley "+line)
 		}
 		help = append(help, "parley help "+line)
 	}

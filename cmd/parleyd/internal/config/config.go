@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -119,7 +120,13 @@ func parse(path string, data []byte, check func(*Config, *faults)) (*Config, err
 			f.unknown(e.Key())
 		}
 	} else if e, is := errors.AsType[*toml.DecodeError](err); is {
-		line, column, text := policy.SyntaxError(data, err)
+		line, column := e.Position()
+		text := strings.TrimPrefix(e.Error(), "toml: ")
+		if found := wrongType.FindStringSubmatch(text); found != nil {
+			expected := cmp.Or(map[string]string{"string": "a string", "bool": "true or false", "int": "a whole number",
+				"float64": "a number", "[]string": `a list of strings, such as ["a", "b"]`}[found[2]], "a table")
+			text = fmt.Sprintf("expected %s, got a TOML %s", expected, found[1])
+		}
 		f.add(fmt.Sprintf(":%d:%d", line, column), strings.Join(e.Key(), "."), text)
 		return nil, f.err()
 	} else if err != nil {
@@ -128,6 +135,9 @@ func parse(path string, data []byte, check func(*Config, *faults)) (*Config, err
 	check(c, f)
 	return c, f.err()
 }
+
+// wrongType matches the error of a value that a field of Config cannot hold.
+var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into (?:struct field \S+ of type|a Go value of type) (\S+)$`)
 
 // checkCommon checks what services and workers have in common.
 func (c *Config) checkCommon(f *faults) {
