@@ -22,8 +22,8 @@ import (
 // with a reason beside it. Shared types are in several packages below host; imports count as lines.
 var maxLines = map[string]int{
 	".":                        881,   // redaction; logins; kind http; tracers; approvals; quotas; what a fleet adds
-	"manifest":                 12097, // lone surrogates; keys; kind http; unions; texts; briefs; texts of neighbors, once
-	"host/call":                2922,  // credentials for the operator; peers; plans; tracers; approvals; quotas; usage
+	"manifest":                 12103, // lone surrogates; keys; kind http; unions; texts; briefs; other files
+	"host/call":                2936,  // credentials for the operator; peers; plans; quotas; usage; errors of programs
 	"host/overlay":             553,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
@@ -39,14 +39,14 @@ var maxLines = map[string]int{
 	"host/quota":               203,   // of callers, in files that processes share
 	"host/rights":              72,    // of one call, by name
 	"host/approve":             446,   // what waits for a person, in files; all who may answer are asked
-	"host/policy":              3382,  // settings, secrets, programs, logins; quotas; confirmation; pools; Check
+	"host/policy":              3385,  // settings, secrets, programs, logins; quotas; confirmation; pools; Check; TOML
 	"host/egress":              866,   // secrets in the query, as basic credentials; tracers
 	"host/protect":             834,   // files out of reach; what identifies a file, from four rooms; parts; paths
-	"host/api/openapi":         1752,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles; choices of rights
+	"host/api/openapi":         1771,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles; rights; others
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4819,  // options; roots; ids; pins, also large; tokens; drains; traces; sent texts; paths
-	"host/wasm":                10899, // compilations ahead; imports; the index of tools; caches; calls on other machines
+	"host/mcp":                 4826,  // options; roots; ids; pins, also large; tokens; drains; traces; texts; metas
+	"host/wasm":                10914, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4242,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 867,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
@@ -60,13 +60,13 @@ var maxLines = map[string]int{
 	"internal/slots":           241,   // turns of callers, also of those who wait for other machines
 	"internal/wire":            397,   // a command that starts this binary, from host; grants by their names
 	"cdp":                      6151,  // what page uses of it; attaching, by an address or a path; examples that ran
-	"cdp/page":                 794,   // words of page, what its calls need; the comparison of pictures; here against new
+	"cdp/page":                 797,   // words of page, what its calls need; pictures compared; here against new; steps
 	"cdp/internal/keeper":      9600,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
 	"cdp/internal/keeper/page": 7292,  // lists, drags, grips, trees, maps, PDFs; dates by form; frames; tags; idle pages
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
-	"cmd/parleyd":              1568,  // the service, a module of its own; a fleet, its accounts and records
-	"cmd":                      14474, // documents in the binary; clients, logins; help; AGENTS.md; corrected lines; pins
+	"cmd/parleyd":              1576,  // the service, a module of its own; a fleet, its accounts and records; types
+	"cmd":                      14578, // documents in the binary; clients, logins; help; corrections; other programs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1453,  // an older version that a person may confirm; tools in use; what is published
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
@@ -79,7 +79,7 @@ var maxLines = map[string]int{
 	"host/commandline":         145,   // contexts
 	"host/origin":              343,
 	"host/option":              222, // contexts; all options that may stand among parameters
-	"host/reference":           156, // what a plan does not find
+	"host/reference":           168, // what a plan does not find; what there is
 
 	"cmd/parleyd/internal/telemetry":       632,  // spans, metrics and logs of the service; links, revisions, sessions
 	"cmd/parleyd/internal/fleet":           2764, // fronts, workers, their policy; renewal, limits of tenants

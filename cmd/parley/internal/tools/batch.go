@@ -322,12 +322,9 @@ func (b *batch) call(ctx context.Context, text []byte, number int) (*host.Answer
 	}
 	invalid := func(message string) *host.Error { return host.Errorf(host.InvalidArgs, "line %d: %s", number, message) }
 	if _, err := jsontext.Decode(text, jsontext.Limits{Bytes: host.MaxParams}); err != nil {
-		e := invalid(manifest.CleanLine(err.Error()) +
-			`; expected one call in one line, such as {"tool":"text.hash","params":{"text":"hello"}}`)
-		if text[0] >= 'a' && text[0] <= 'z' { // a command line
-			e = e.WithNext("parley " + strings.TrimPrefix(string(text), "parley "))
-		}
-		return refuse(e)
+		return refuse(invalid(manifest.CleanLine(err.Error()) + // perhaps it is a command line
+			`; expected one call in one line, such as {"tool":"text.hash","params":{"text":"hello"}}`).
+			WithNext("parley " + strings.TrimPrefix(string(text), "parley ")))
 	}
 	var line batchLine
 	_ = json.Unmarshal(text, &line) // checkLine reports what is wrong with it
