@@ -66,7 +66,7 @@ var maxLines = map[string]int{
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1909,  // what types hold, as bounds; values that a decoder refuses are named
 	"cmd/parleyd":              1576,  // the service, a module of its own; a fleet, its accounts and records; types
-	"cmd":                      14578, // documents in the binary; clients, logins; help; corrections; other programs
+	"cmd":                      14580, // documents in the binary; clients, logins; help; corrections; other programs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1453,  // an older version that a person may confirm; tools in use; what is published
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -127,7 +127,9 @@ func flagError(a *command.App, cmd *cobra.Command, err error) error {
 			}
 		}
 		if catalog, broken := a.Catalog(); !cmd.HasParent() && broken == nil && !strings.HasPrefix(a.Args[0], "-") {
-			if at, _, err := command.Find(catalog, a.Args[:1], false); err != nil && at.Plugin == "" {
+			first := a.Args[0]
+			isUnknown := len(leadsTo("", first)) > 0 || !advice.NamesOf(catalog).Knows(first)
+			if at, _, err := command.Find(catalog, a.Args[:1], false); err != nil && at.Plugin == "" && isUnknown {
 				return cmd.RunE(cmd, a.Args[:1]) // it refuses the word
 			}
 		}
