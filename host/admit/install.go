@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/policy"
@@ -369,12 +370,19 @@ func (in *Installer) Remove(name string) (Installed, error) {
 	for _, tool := range slices.Sorted(maps.Keys(uses)) {
 		in.cfg.Notice(entry.Name + "." + tool + " was in use: in the last 7 days " + uses[tool])
 	}
-	// The grants go first: whatever fails after that, none outlives the plugin.
-	revoked, err := in.revokeAll(entry.Name)
-	if err != nil {
-		return Installed{}, err
+	var revoked []string
+	remove := func() (err error) {
+		// The grants go first: whatever fails after that, none outlives the plugin.
+		if revoked, err = in.revokeAll(entry.Name); err == nil {
+			_, err = in.cfg.Store.Remove(name)
+		}
+		return err
 	}
-	if entry, err = in.cfg.Store.Remove(name); err != nil {
+	if err = remove(); errors.Is(err, syscall.ENOSPC) {
+		in.cfg.Store.Discard(entry) // its files take the space that is missing
+		err = remove()
+	}
+	if err != nil {
 		return Installed{}, err
 	}
 	in.note("remove", entry.Name, entry.Version, entry.Digest)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/policy"
+	"github.com/parley-tools/parley/internal/durable/durabletest"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -134,5 +136,30 @@ func TestRemovalNamesUses(t *testing.T) {
 	}
 	if len(notices) != 9 || !slices.IsSorted(notices) {
 		t.Errorf("got %q", notices)
+	}
+}
+
+// TestRemoveOnFullDisk removes a plugin with a grant from a disk that has no room before the plugin's files are gone.
+func TestRemoveOnFullDisk(t *testing.T) {
+	home := testhome.New(t)
+	p := parley.New(parley.Config{Home: home})
+	who, err := install(t, p, fixture("echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grantTools(t, p, who, "tool:text.hash")
+	disk, tried := durabletest.Watch(t), 0
+	disk.OnFlush = func(string) {
+		disk.Err = nil
+		if files, _ := filepath.Glob(filepath.Join(home, "data/plugins/echo/*/plugin.wasm")); len(files) > 0 {
+			disk.Err, tried = syscall.ENOSPC, tried+1
+		}
+	}
+	removed, err := p.Admission().Remove("echo")
+	if err != nil || !slices.Equal(removed.Revoked, []string{"tool:text.hash"}) {
+		t.Errorf("removed %+v, %v", removed, err)
+	}
+	if _, err := p.Store().Find("echo"); !errors.Is(err, host.NotFound) || tried != 1 {
+		t.Errorf("the disk was full %d times; the plugin: %v", tried, err)
 	}
 }
