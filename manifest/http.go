@@ -43,6 +43,8 @@ type Binding struct {
 	Whole string `json:"whole,omitempty"`
 	// As maps parameters to their names on the wire, where these differ. The other fields use the parameters' own names.
 	As map[string]string `json:"as,omitempty"`
+	// Secrets are the names of the secrets that the request carries; nil means all of the plugin.
+	Secrets []string `json:"secrets,omitzero"`
 }
 
 // Styles of a parameter in the query whose value is a list or an object; "" is [StyleRepeat].
@@ -167,6 +169,11 @@ func (c *checker) checkBinding(at string, t *Tool) {
 	}
 	if b.Base != "" {
 		c.checkBase(at+"/base", b.Base)
+	}
+	for i, name := range b.Secrets {
+		if !slices.ContainsFunc(c.m.Capabilities.Secrets, func(s SecretCapability) bool { return s.Name == name }) {
+			c.add(fmt.Sprintf("%s/secrets/%d", at, i), "%q is not a secret of the plugin", name)
+		}
 	}
 	for _, match := range PathParameter().FindAllStringSubmatch(b.Path, -1) {
 		use("/path", match[1])

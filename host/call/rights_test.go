@@ -362,6 +362,30 @@ var secretive = policy(func(host.Ask) (host.Decision, error) {
 	}}}, nil
 })
 
+// TestRequestCarriesItsSecrets calls tools of kind http: a request carries the secrets that its tool names.
+func TestRequestCarriesItsSecrets(t *testing.T) {
+	for bound, want := range map[string]string{``: "[Authorization: Bearer v]",
+		`, "secrets": ["TOKEN"]`: "[Authorization: Bearer v]", `, "secrets": []`: "[]"} {
+		out := &mirror{}
+		h := newHost(t, call.Config{Policy: secretive, Secrets: secrets{"TOKEN": "v"}, Egress: out},
+			newFake(t, `{"manifest": 1, "name": "api", "version": "1.0.0", "kind": "http", "docs": {"brief": "An API"},
+				"http": {"base": "https://api.example.com"}, "capabilities": {"secrets": [{"name": "TOKEN",
+				"url": "https://api.example.com", "header": "Authorization: Bearer {secret}", "optional": true}]},
+				"tools": [{"name": "list", "docs": {"brief": "List all"}, "effect": "read", "params": {"type": "object"},
+				"http": {"method": "GET", "path": "/"`+bound+`}}]}`, map[string]handler{
+				"list": func(ctx context.Context, r *host.Request) (*job.Result, error) {
+					_, err := sendHTTP(ctx, r, "GET", "https://api.example.com/")
+					return &job.Result{Data: json.RawMessage(`{}`)}, err
+				}}))
+		if a := makeCall(t, h, "api.list", `{}`); a.Err != nil {
+			t.Error(a.Err)
+		}
+		if got := fmt.Sprint(out.sent); got != want {
+			t.Errorf("with %q: sent %s, expected %s", bound, got, want)
+		}
+	}
+}
+
 func TestSecretsAreSentAndNeverSeen(t *testing.T) {
 	out, rec := &mirror{}, &recorder{}
 	var guest string

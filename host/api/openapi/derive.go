@@ -60,8 +60,9 @@ type deriver struct {
 	opts   Options
 	texts  *texts
 	names  *names
-	keys   map[string]bool // parameters that hold a credential
-	share  int             // the size that each tool may have, in bytes
+	keys   map[string]bool   // parameters that hold a credential
+	held   map[string]string // names of secrets, by security scheme
+	share  int               // the size that each tool may have, in bytes
 	report *Report
 }
 
@@ -85,7 +86,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 		return nil, report, err
 	}
 	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
-		names: newNames(), keys: doc.keys(), report: &report}
+		names: newNames(), keys: doc.keys(), held: map[string]string{}, report: &report}
 	all := d.operations(opts.Tags)
 	report.Operations = len(all)
 	switch {
@@ -105,6 +106,9 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 	d.share = min(maxToolSize, maxManifest/len(all))
 	d.findTokens(all)
 	m := d.manifest(sha256.Sum256(data), base)
+	if m.Capabilities.Secrets, err = d.secrets(opts, m.Name, originOf(base)); err != nil {
+		return nil, report, err
+	}
 	for _, o := range all {
 		d.add(m, o)
 	}
@@ -195,6 +199,7 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		return
 	}
 	t := manifest.Tool{HTTP: in.binding}
+	t.HTTP.Secrets = d.carried(o, len(m.Capabilities.Secrets))
 	if own := slices.Concat(list(o.fields["servers"]), list(o.item["servers"])); len(own) > 0 && d.opts.Server == "" {
 		base, _ := url.Parse(m.HTTP.Base)
 		u, err := base.Parse(serverURL(own[0]))
@@ -332,7 +337,7 @@ func addExample(t *manifest.Tool, given object, by *schema.Schema) {
 }
 
 // finish adds what all tools have in common, and the report.
-func (d *deriver) finish(m *manifest.Manifest, base string) (err error) {
+func (d *deriver) finish(m *manifest.Manifest, base string) error {
 	if len(m.Tools) == 0 {
 		return refuse("no operation of the document can be a tool; the first: %s: %s", d.report.LeftOut[0].Operation,
 			d.report.LeftOut[0].Reason)
@@ -364,9 +369,8 @@ func (d *deriver) finish(m *manifest.Manifest, base string) (err error) {
 		t.Effect = effect
 	}
 	m.Capabilities.HTTP = requests(base, m.Tools)
-	m.Capabilities.Secrets, err = d.secrets(d.opts, m.Name, originOf(base))
 	d.report.Tools, d.report.Renamed = len(m.Tools), append(d.report.Renamed, d.names.renamed...)
 	d.report.Sentences = append(d.report.Sentences, slices.Sorted(maps.Keys(d.texts.left))...)
 	d.report.Shortened = sorted(d.report.Shortened)
-	return err
+	return nil
 }

@@ -629,3 +629,44 @@ func FuzzDerive(f *testing.F) {
 		}
 	})
 }
+
+// TestCarriedSecrets checks which secrets the requests of an operation carry: what its own security requirements or the
+// document's name, and nothing where they require nothing.
+func TestCarriedSecrets(t *testing.T) {
+	const schemes = `"components": {"securitySchemes": {"h": {"type": "apiKey", "in": "header", "name": "X-H"},
+		"q": {"type": "apiKey", "in": "query", "name": "q"}, "c": {"type": "apiKey", "in": "cookie", "name": "c"}}},`
+	for _, test := range []struct{ root, other, own, auth, want string }{
+		{`[{"h": []}]`, `[{"q": []}]`, `[]`, "", "[]"},
+		{`[{"h": []}]`, `[{"q": []}]`, `[{}]`, "", "[]"},
+		{`[{"h": []}]`, `[{"q": []}]`, ``, "", "[ITEMS_X_H]"},
+		{`[{"h": []}]`, `[{"q": []}]`, `[{}, {"q": []}]`, "", "all"},
+		{`[{"h": []}]`, `[{"q": []}]`, `[{"c": []}, {"q": []}]`, "", "all"},
+		{`[{"h": []}]`, `[{"q": []}]`, `[{"h": [], "q": []}]`, "", "all"},
+		{`[{"h": []}]`, `[{"q": []}]`, `[{"c": []}]`, "", "all"}, // it is not known what else the server takes
+		{`[{"h": []}]`, `[{"h": []}]`, ``, "", "all"},
+		{`[]`, `[{"h": []}]`, ``, "", "[]"},
+		{``, `[{"h": []}]`, ``, "", "all"},
+		{`[{"h": []}]`, `[{"q": []}]`, `[]`, "bearer", "[]"},
+		{`[{"h": []}]`, `[{"q": []}]`, `[{"q": []}]`, "bearer", "all"},
+	} {
+		stated := func(security, after string) string {
+			return map[bool]string{true: `"security": ` + security + after}[security != ""]
+		}
+		doc := minimal(server+schemes+stated(test.root, ","), stated(test.own, ""))
+		doc = strings.Replace(doc, `"paths": {`, `"paths": {"/other": {"get": {`+stated(test.other, ",")+
+			`"operationId": "other", "responses": {}}},`, 1)
+		m, _, err := Derive([]byte(doc), Options{Name: "items", Auth: test.auth})
+		if err != nil {
+			t.Errorf("%v: %v", test, err)
+			continue
+		}
+		i := slices.IndexFunc(m.Tools, func(t manifest.Tool) bool { return t.HTTP.Path != "/other" })
+		got := "all"
+		if of := m.Tools[i].HTTP.Secrets; of != nil {
+			got = fmt.Sprint(of)
+		}
+		if got != test.want {
+			t.Errorf("%v: the request carries %s", test, got)
+		}
+	}
+}

@@ -123,13 +123,13 @@ func (d *deriver) secrets(opts Options, name, origin string) ([]manifest.SecretC
 			continue
 		}
 		if i, has := at[place+"?"+s.Query]; has {
-			all[i].OAuth = cmp.Or(all[i].OAuth, s.OAuth)
+			all[i].OAuth, d.held[key] = cmp.Or(all[i].OAuth, s.OAuth), all[i].Name
 			continue
 		}
 		for slices.ContainsFunc(all, func(o manifest.SecretCapability) bool { return o.Name == s.Name }) {
 			s.Name = clipName(s.Name + "_2")
 		}
-		at[place+"?"+s.Query] = len(all)
+		at[place+"?"+s.Query], d.held[key] = len(all), s.Name
 		all = append(all, s)
 	}
 	if len(all) == 0 {
@@ -144,13 +144,10 @@ func (d *deriver) needed(made map[string]manifest.SecretCapability) map[string]b
 	chosen := map[string]bool{}
 	for _, isFree := range []bool{false, true} { // first the operations without a choice
 		for _, o := range d.operations(d.opts.Tags) {
-			given, isOwn := o.fields["security"]
-			if !isOwn {
-				given = d.root["security"]
-			}
+			given, _ := d.security(o)
 			var ways [][]string
 			isMet := false
-			for _, way := range list(given) {
+			for _, way := range given {
 				names := slices.Collect(maps.Keys(members(way)))
 				isUnsent := func(name string) bool { return made[name].Name == "" }
 				if len(names) > 0 && !slices.ContainsFunc(names, isUnsent) {
@@ -166,6 +163,45 @@ func (d *deriver) needed(made map[string]manifest.SecretCapability) map[string]b
 		}
 	}
 	return chosen
+}
+
+// security returns the ways to authenticate for an operation: its own or the document's, if either states them.
+func (d *deriver) security(o *operation) (ways []any, stated bool) {
+	given, isOwn := o.fields["security"]
+	if !isOwn {
+		given = d.root["security"]
+	}
+	ways, stated = given.([]any)
+	return ways, stated
+}
+
+// carried returns which of all secrets the requests of an operation carry: none if it requires none, or those of the
+// first way to authenticate that can be sent. It returns nil for all of them, also if the document does not say.
+func (d *deriver) carried(o *operation, all int) []string {
+	ways, stated := d.security(o)
+	if !stated || all == 0 {
+		return nil
+	}
+	isFree := true
+	for _, way := range ways {
+		var names []string
+		schemes := members(way)
+		for scheme := range schemes {
+			if name := d.held[scheme]; name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		isFree = isFree && len(schemes) == 0
+		if len(names) == all {
+			return nil
+		} else if len(names) > 0 {
+			return slices.Sorted(slices.Values(names))
+		}
+	}
+	if isFree {
+		return []string{}
+	}
+	return nil
 }
 
 // bind sets where requests have the value of a secret: in a header that the host does not set itself, or in the query.
