@@ -80,7 +80,7 @@ func (c *Client) Login(ctx context.Context, r Request) (*secret.Login, error) {
 	}
 	redirect := "http://" + listener.Addr().String() + callbackPath
 	l := &secret.Login{
-		Again: r.Again, Issuer: r.Issuer, Scopes: slices.Clone(r.Scopes), Resource: r.Resource,
+		Again: r.Again, Issuer: meta.Issuer, Scopes: slices.Clone(r.Scopes), Resource: r.Resource,
 		TokenURL: meta.TokenEndpoint, RevocationURL: meta.RevocationEndpoint, ClientID: r.ClientID,
 		ClientSecret: r.ClientSecret, Basic: !slices.Contains(meta.TokenEndpointAuthMethodsSupported, "client_secret_post"),
 	}
@@ -110,12 +110,12 @@ func (c *Client) Login(ctx context.Context, r Request) (*secret.Login, error) {
 	}
 	answer, err := c.await(ctx, listener, r, state, meta)
 	if err != nil {
-		return nil, err
+		return nil, withoutResource(err, l)
 	}
 	form := map[string]string{"grant_type": "authorization_code", "code": answer.Get("code"), "redirect_uri": redirect,
 		"code_verifier": verifier}
 	if err := c.exchange(ctx, l, form); err != nil {
-		return nil, fault(l.Issuer, err)
+		return nil, withoutResource(fault(l.Issuer, err), l)
 	}
 	release, err := c.Store.Lock(ctx, r.Secret)
 	if err != nil {
@@ -125,7 +125,8 @@ func (c *Client) Login(ctx context.Context, r Request) (*secret.Login, error) {
 	return l, c.Store.SetLogin(r.Secret, l)
 }
 
-// discover returns the metadata of an issuer (RFC 8414, or OpenID Connect Discovery).
+// discover returns the metadata of an issuer (RFC 8414, or OpenID Connect Discovery). It may name the issuer with or
+// without a slash at the end: both have the same address of metadata.
 func (c *Client) discover(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
 	if err := checkURL(issuer, issuer); err != nil {
 		return nil, unusable(issuer, "the manifest names %v", err)
@@ -139,9 +140,6 @@ func (c *Client) discover(ctx context.Context, issuer string) (*oauthex.AuthServ
 		return nil, unusable(issuer, "%s", manifest.CleanLine(err.Error()))
 	case meta == nil:
 		return nil, unusable(issuer, "it publishes no metadata at any of its well-known addresses")
-	case meta.Issuer != issuer:
-		return nil, unusable(issuer, "its metadata names the issuer %q; the manifest must name exactly that issuer",
-			manifest.CleanValue(meta.Issuer))
 	case !slices.Contains(meta.CodeChallengeMethodsSupported, "S256"):
 		return nil, unusable(issuer, "it does not support PKCE with S256")
 	}
@@ -236,8 +234,9 @@ func checkAnswer(answer url.Values, meta *oauthex.AuthServerMeta) error {
 	case iss != meta.Issuer && (iss != "" || meta.AuthorizationResponseIssParameterSupported):
 		return unusable(meta.Issuer, "the answer names the issuer %q", manifest.CleanValue(iss))
 	case answer.Get("error") != "":
-		return host.Errorf(host.Denied, "%s refused the login: %v", meta.Issuer, refusal{answer.Get("error"),
-			answer.Get("error_description")})
+		why := refusal{answer.Get("error"), answer.Get("error_description")}
+		return &host.Error{Code: host.Denied, Cause: why,
+			Message: fmt.Sprintf("%s refused the login: %v", meta.Issuer, why)}
 	case code == "":
 		return unusable(meta.Issuer, "the answer contains no code")
 	}

@@ -221,7 +221,7 @@ func TestServersThatLie(t *testing.T) {
 		says string
 	}{
 		{"another issuer", meta("issuer", "https://evil.example"), host.Unavailable, "evil.example"},
-		{"issuer with a slash", func(s *server) { s.meta["issuer"] = s.URL + "/" }, host.Unavailable, "exactly that issuer"},
+		{"issuer with two slashes", func(s *server) { s.meta["issuer"] = s.URL + "//" }, host.Unavailable, "does not match"},
 		{"issuer with a path", func(s *server) { s.meta["issuer"] = s.URL + "/tenant" }, host.Unavailable, "/tenant"},
 		{"no issuer", meta("issuer", nil), host.Unavailable, "does not match"},
 		{"no metadata", serve(metadata, http.NotFound), host.Unavailable, "publishes no metadata"},
@@ -404,6 +404,56 @@ func TestForeignAnswers(t *testing.T) {
 	}
 	if l, err := client.Login(context.Background(), r); err != nil || l.AccessToken == "" {
 		t.Errorf("%v, %v", l, err)
+	}
+}
+
+// TestIssuersWithSlash logs in where the manifest or the metadata of the server has a slash at the end of the issuer.
+// From then on only the spelling of the metadata counts.
+func TestIssuersWithSlash(t *testing.T) {
+	for _, c := range []struct{ asked, named, answered string }{{"", "/", "/"}, {"/", "", ""}, {"/", "/", "/"}, {"", "/", ""}} {
+		s, client := newServer(t), newClient(t)
+		s.meta["issuer"], s.answer["iss"] = s.URL+c.named, s.URL+c.answered
+		r := s.request()
+		r.Issuer = s.URL + c.asked
+		l, err := client.Login(context.Background(), r)
+		if c.named != c.answered {
+			if code(err) != host.Unavailable || !strings.Contains(err.Error(), "the answer names the issuer") {
+				t.Errorf("%+v: %v", c, err)
+			}
+		} else if err != nil || l.Issuer != s.URL+c.named {
+			t.Errorf("%+v: %+v, %v", c, l, err)
+		}
+	}
+}
+
+// TestResourceRefused checks that a server which refuses the name of an API leads to a login without it, wherever it
+// refuses.
+func TestResourceRefused(t *testing.T) {
+	refused := func(w http.ResponseWriter, _ *http.Request) { refuse(w, "invalid_target") }
+	for name, fail := range map[string]func(t *testing.T) error{
+		"answer": func(t *testing.T) error {
+			s, client := newServer(t), newClient(t)
+			s.answer["error"] = "invalid_target"
+			_, err := client.Login(context.Background(), s.request())
+			return err
+		},
+		"token": func(t *testing.T) error {
+			s, client := newServer(t), newClient(t)
+			s.serve["/token"] = refused
+			_, err := client.Login(context.Background(), s.request())
+			return err
+		},
+		"refresh": func(t *testing.T) error {
+			s, client := loggedIn(t)
+			s.serve["/token"] = refused
+			_, err := client.Token(context.Background(), "KEY")
+			return err
+		},
+	} {
+		err := fail(t)
+		if err == nil || fmt.Sprint(host.AsError(err).Steps) != "[login shop --resource none]" {
+			t.Errorf("%s: %v, steps %v", name, err, host.AsError(err).Steps)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,12 +58,29 @@ func (c *Client) Token(ctx context.Context, name string) (string, error) {
 	if !is {
 		return "", fault(l.Issuer, err)
 	}
-	if refused.Code == "invalid_grant" { // later calls need not ask again
-		l.AccessToken, l.RefreshToken, l.Expires = "", "", time.Time{}
+	did := "did not refresh"
+	if err = nil; refused.Code == "invalid_grant" { // later calls need not ask again
+		l.AccessToken, l.RefreshToken, l.Expires, did = "", "", time.Time{}, "has ended"
 		err = c.Store.SetLogin(name, l)
 	}
-	return "", errors.Join(host.Errorf(host.Denied, "%s has ended the login for secret %s: %v", l.Issuer, name,
-		refused).WithSteps(again), err)
+	e := host.Errorf(host.Denied, "%s %s the login for secret %s: %v", l.Issuer, did, name, refused)
+	if e.Cause = refused; len(withoutResource(e, l).Steps) == 0 {
+		e.Steps = []step.Step{again}
+	}
+	return "", errors.Join(e, err)
+}
+
+// withoutResource adds to an error the login that does not name the API, if the server refuses that name (RFC 8707).
+func withoutResource(err error, l *secret.Login) *host.Error {
+	e := host.AsError(err)
+	if why, is := errors.AsType[refusal](err); is && why.Code == "invalid_target" && l.Resource != "" {
+		words := slices.Clone(l.Again)
+		if i := slices.Index(words, "--resource"); i >= 0 {
+			words = slices.Delete(words, i, i+2)
+		}
+		e.Steps = []step.Step{step.Operator(step.OpLogin, append(words, "--resource", "none")...)}
+	}
+	return e
 }
 
 // Logout revokes the tokens of a login if its server can do that (RFC 7009), and removes them from the store in any
@@ -174,7 +192,9 @@ func (r refusal) Error() string {
 // count as a missing grant.
 func fault(issuer string, err error) error {
 	if refused, is := errors.AsType[refusal](err); is {
-		return unusable(issuer, "it refused: %v", refused)
+		e := unusable(issuer, "it refused: %v", refused)
+		e.Cause = refused
+		return e
 	}
 	e := host.AsError(err)
 	if len(e.Denied) > 0 {
