@@ -308,3 +308,23 @@ func FuzzParams(f *testing.F) {
 		readNode(minimalParams(params)).membersOf()
 	})
 }
+
+// TestAbout checks which phrase stands for a value in a signature and in the hole of a template.
+func TestAbout(t *testing.T) {
+	for description, want := range map[string]string{
+		"The page to open. It must be https.":   "The page to open",
+		"The size (in pixels), e.g. 12":         "The size",
+		`Default: "fast". The speed.`:           "",
+		"Default: fast":                         "",
+		"Example: a.b":                          "",
+		"Optional. The name of a person.":       "The name of a person",
+		"Required: The name, for example Ada":   "The name",
+		"Optional.":                             "",
+		"Default mode of the search: fast":      "Default mode of the search",
+		strings.Repeat("Optional. ", 1e5) + "A": "A",
+	} {
+		if got := About(description); got != want {
+			t.Errorf("%.60q: %q, expected %q", description, got, want)
+		}
+	}
+}

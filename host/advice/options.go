@@ -17,6 +17,11 @@ func CorrectOptions(given map[string]any) schema.Correction {
 	meant := maps.Clone(given)
 	var changes []schema.Change
 	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if option.IsElsewhere(name) { // whatever its value would mean for another option
+			delete(meant, name)
+			changes = append(changes, schema.Change{From: "/" + jsontext.EscapeToken(name), How: schema.Dropped})
+			continue
+		}
 		number := json.Number(strings.Trim(string(jsontext.Marshal(given[name])), `"`))
 		if option.Named(name) == "timeout" && jsontext.ValidNumber(number.String()) && durationText(name, number) != "" {
 			delete(meant, name)
@@ -33,6 +38,7 @@ func CorrectOptions(given map[string]any) schema.Correction {
 		corrected["on_dialog"] = prompt
 	}
 	c.Changes = append(changes, c.Changes...)
+	c.Complete = c.Complete && !slices.ContainsFunc(changes, func(c schema.Change) bool { return c.How == schema.Dropped })
 	return c
 }
 

@@ -304,7 +304,12 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method != http.MethodPost {
-		g.next.ServeHTTP(w, r)
+		stream, end := context.WithCancel(r.Context())
+		defer end()
+		if g.verify != nil {
+			go g.watchToken(stream, strings.Fields(r.Header.Get("Authorization")), end)
+		}
+		g.next.ServeHTTP(w, r.WithContext(stream))
 		return
 	}
 	select {
@@ -321,6 +326,23 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	g.next.ServeHTTP(w, r)
+}
+
+// watchToken ends a stream, which can stay open for days, when the token of its header is no longer accepted.
+func (g *guard) watchToken(stream context.Context, header []string, end func()) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stream.Done():
+			return
+		case <-tick.C:
+			if _, err := g.verify(stream, header[len(header)-1]); err != nil {
+				end()
+				return
+			}
+		}
+	}
 }
 
 // Guard serves a handler beside MCP. Requests from pages of another site, and requests by a name that is not the

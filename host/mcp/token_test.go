@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -104,6 +106,49 @@ func TestBoundTokens(t *testing.T) {
 	}))
 	if _, err := callAs("claude", "token-of-anybody"); err == nil {
 		t.Error("a withdrawn token was accepted")
+	}
+}
+
+// TestStreamEndsWithItsToken withdraws the token of a client that has a stream open.
+func TestStreamEndsWithItsToken(t *testing.T) {
+	var withdrawn atomic.Bool
+	ended := make(chan struct{}, 1)
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	url := f.listen(t, mcp.HTTPConfig{
+		Verify: func(context.Context, string) (access.Token, error) {
+			if withdrawn.Load() {
+				return access.Token{}, host.Errorf(host.NotFound, "the token is not known")
+			}
+			return access.Token{Name: "claude"}, nil
+		},
+		Access: func(a mcp.Access) {
+			if a.Method == http.MethodGet && a.Status == http.StatusOK {
+				ended <- struct{}{}
+			}
+		},
+	})
+	send := func(method, body, session string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Authorization": {"Bearer " + token}, "Mcp-Session-Id": {session}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatal(answer, err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	began := send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+		`"capabilities":{},"clientInfo":{"name":"claude","version":"1"}}}`, "")
+	send(http.MethodGet, "", began.Header.Get("Mcp-Session-Id"))
+	withdrawn.Store(true)
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream goes on without its token")
 	}
 }
 

@@ -104,14 +104,18 @@ var names = []string{
 // localNames are the names of [Local].
 var localNames = []string{"session", "out", "until"}
 
-// elsewhere says why other callers cannot give each of these options.
+// elsewhere says why a client or a plugin cannot give each of these options.
 var elsewhere = map[string]string{
 	"session": "session is an option of the command line and of batch only; here a call belongs to the session of the " +
 		"client or of the plugin: leave it out",
 	"until": "until is an option of batch only; here the option wait lets a call end when its page is there: leave it out",
 	"out": "unknown option out; only the command line and batch write a result to a file: leave it out, and the answer " +
 		"has the result",
+	"isolate": "isolate is an option of the command line only; here the policy says where a call runs: leave it out",
 }
+
+// IsElsewhere reports whether only other callers can give an option.
+func IsElsewhere(name string) bool { return elsewhere[name] != "" }
 
 // checkAll rejects what encoding/json accepts: a second value, duplicate keys, and keys in other case.
 func checkAll(raw json.RawMessage, isLocal bool) error {

@@ -97,13 +97,16 @@ func (f *File) Tokens() ([]Token, error) {
 			WithNext("write one token per line into it, and make it readable by you alone")
 	}
 	var tokens []Token
-	for line := range strings.Lines(string(data)) {
+	for i, line := range strings.Split(string(data), "\n") {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		token, err := parseToken(line)
+		if other, found := Find(tokens, token.Token); err == nil && found == nil && other != token {
+			err = errors.New("an earlier line has the same token for another client or session; give each its own")
+		}
 		if err != nil {
-			return nil, host.Errorf(host.ConfigError, "the token file %s: %s", f.Path, err)
+			return nil, host.Errorf(host.ConfigError, "%s:%d: %s", f.Path, i+1, err)
 		}
 		tokens = append(tokens, token)
 	}
@@ -125,33 +128,26 @@ func (f *File) Tokens() ([]Token, error) {
 	return tokens, nil
 }
 
-// parseToken reads TOKEN or NAME=TOKEN, and session=NAME after a space.
+// parseToken reads TOKEN or NAME=TOKEN, and session=NAME after a space. A "=" is part of the token if what follows is
+// too short for one. Its errors do not repeat the line, which may hold a token.
 func parseToken(line string) (Token, error) {
 	fields := strings.Fields(line)
-	token := parseName(fields[0])
-	if len(fields) > 1 {
-		name, is := strings.CutPrefix(fields[1], "session=")
-		if !is || len(fields) > 2 {
-			return Token{}, errors.New("expected session=NAME after the token")
+	token := Token{Token: fields[0]}
+	if name, text, is := strings.Cut(fields[0], "="); is && len(text) >= minTokenLength {
+		if token = (Token{Name: name, Token: text}); !IsName(name) {
+			return Token{}, errors.New(`the name before "=" has other characters than letters, digits, "-", "_" and "."`)
 		}
-		if err := session.CheckName(name); err != nil {
-			return Token{}, err
-		}
-		token.Session = name
 	}
-	if len(token.Token) < minTokenLength {
-		return Token{}, fmt.Errorf("a token must have at least %d characters and no spaces", minTokenLength)
+	switch name, is := strings.CutPrefix(fields[len(fields)-1], "session="); {
+	case len(fields) > 2 || len(fields) > 1 && !is:
+		return Token{}, errors.New("expected TOKEN or NAME=TOKEN without spaces, or one of them and session=SESSION")
+	case len(token.Token) < minTokenLength:
+		return Token{}, fmt.Errorf("the token has %d characters; expected at least %d", len(token.Token), minTokenLength)
+	case len(fields) > 1:
+		token.Session = name
+		return token, session.CheckName(name)
 	}
 	return token, nil
-}
-
-// parseName reads TOKEN or NAME=TOKEN. A "=" is part of the token if what follows is too short for one.
-func parseName(word string) Token {
-	name, token, bound := strings.Cut(word, "=")
-	if bound && len(token) >= minTokenLength && IsName(name) {
-		return Token{Name: name, Token: token}
-	}
-	return Token{Token: word}
 }
 
 // IsName reports whether a client can have a name.
