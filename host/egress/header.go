@@ -29,7 +29,7 @@ func checkMethod(m string) error {
 	const capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	switch {
 	case len(m) > 40 || strings.Trim(m, capitals) != "":
-		return host.Errorf(host.InvalidArgs, "method %q is not one word of letters, such as GET", manifest.Clip(m, 80))
+		return host.Errorf(host.InvalidArgs, "method %q is not one word in capitals, such as GET", manifest.Clip(m, 80))
 	case m == "CONNECT", m == "TRACE", m == "TRACK":
 		return host.Errorf(host.InvalidArgs, "method %s is never sent", m)
 	}
