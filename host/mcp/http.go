@@ -303,13 +303,14 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
 		return
 	}
-	if r.Method != http.MethodPost {
-		stream, end := context.WithCancel(r.Context())
+	if g.verify != nil {
+		accepted, end := context.WithCancel(r.Context())
 		defer end()
-		if g.verify != nil {
-			go g.watchToken(stream, strings.Fields(r.Header.Get("Authorization")), end)
-		}
-		g.next.ServeHTTP(w, r.WithContext(stream))
+		go g.watchToken(accepted, strings.Fields(r.Header.Get("Authorization")), end)
+		r = r.WithContext(accepted)
+	}
+	if r.Method != http.MethodPost {
+		g.next.ServeHTTP(w, r)
 		return
 	}
 	select {
@@ -328,16 +329,16 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// watchToken ends a stream, which can stay open for days, when the token of its header is no longer accepted.
-func (g *guard) watchToken(stream context.Context, header []string, end func()) {
+// watchToken ends a request when the token in its header is no longer accepted: a stream can stay open for days.
+func (g *guard) watchToken(request context.Context, header []string, end func()) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
-		case <-stream.Done():
+		case <-request.Done():
 			return
 		case <-tick.C:
-			if _, err := g.verify(stream, header[len(header)-1]); err != nil {
+			if _, err := g.verify(request, header[len(header)-1]); err != nil {
 				end()
 				return
 			}

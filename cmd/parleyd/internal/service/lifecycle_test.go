@@ -70,6 +70,50 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestStreamOfRemovedToken removes the token of a client that listens: on a stream of its session, or in one request.
+func TestStreamOfRemovedToken(t *testing.T) {
+	f := start(t, "")
+	send := func(method, body, revision, session string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), method, f.url+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+			"Authorization": {"Bearer " + token}, "Mcp-Protocol-Version": {revision}, "Mcp-Session-Id": {session},
+			"Mcp-Method": {"subscriptions/listen"}}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatal(answer, err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer
+	}
+	const client = `"clientInfo":{"name":"c","version":"1"},`
+	began := send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{`+client+
+		`"protocolVersion":"2025-11-25","capabilities":{}}}`, "2025-11-25", "")
+	streams := map[string]*http.Response{
+		"GET": send(http.MethodGet, "", "2025-11-25", began.Header.Get("Mcp-Session-Id")),
+		"POST": send(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":`+
+			`{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+			`"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},`+
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`, "2026-07-28", ""),
+	}
+	f.write(t, "tokens", "bob=fedcba9876543210\n")
+	f.signals <- syscall.SIGHUP
+	for name, stream := range streams {
+		ended := make(chan struct{})
+		go func() {
+			_, _ = io.Copy(io.Discard, stream.Body)
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: the stream goes on without its token", name)
+		}
+	}
+}
+
 // TestReloadedKeys says of each key of a configuration when a change of it counts. What is not in the table of the keys
 // that count at a start counts by a reload: it is read from the configuration of the request.
 func TestReloadedKeys(t *testing.T) {

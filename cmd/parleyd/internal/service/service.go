@@ -133,7 +133,7 @@ func (s *Service) use(l *loaded) error {
 	mux := http.NewServeMux()
 	served := mcp.HTTPConfig{Hosts: l.Hosts, Access: s.telemetry.Access}
 	served.Verify = func(ctx context.Context, text string) (access.Token, error) {
-		token, err := l.verify(ctx, text)
+		token, err := s.loaded.Load().verify(ctx, text) // not l: a stream outlives a reload
 		if err != nil {
 			s.log.Debug("a token is refused", "error", err)
 		}
