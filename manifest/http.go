@@ -94,21 +94,11 @@ var StatusExits = []ExitCode{
 // StatusExit returns the exit code in [StatusExits] for the status of a response, or nil for a status that is not an
 // error.
 func StatusExit(status int) *ExitCode {
-	code := 0
+	code := map[int]int{401: 10, 403: 11, 404: 12, 410: 12, 409: 13, 412: 13, 423: 13, 429: 15}[status]
 	switch {
-	case status == 401:
-		code = 10
-	case status == 403:
-		code = 11
-	case status == 404 || status == 410:
-		code = 12
-	case status == 409 || status == 412 || status == 423:
-		code = 13
-	case status == 429:
-		code = 15
-	case status >= 500:
+	case code == 0 && status >= 500:
 		code = 16
-	case status >= 400:
+	case code == 0 && status >= 400:
 		code = 14
 	}
 	return lists.Find(StatusExits, func(e *ExitCode) bool { return e.Code == code })
@@ -158,12 +148,9 @@ func (c *checker) checkBase(at, base string) {
 }
 
 func (c *checker) checkBinding(at string, t *Tool) {
-	b, names := t.HTTP, map[string]bool{}
-	for _, name := range readNode(t.Params).object().at("properties").names() {
-		names[name] = true
-	}
+	b, names := t.HTTP, readNode(t.Params).object().at("properties").names()
 	use := func(pointer, name string) {
-		if !names[name] {
+		if !slices.Contains(names, name) {
 			c.add(at+pointer, "%q is not a parameter of the tool", name)
 		}
 	}

@@ -48,20 +48,13 @@ type Items struct {
 // aboutEnd matches where a phrase about a value ends, because a sentence, a remark or an example follows.
 var aboutEnd = lazy.Pattern(`\. | \(|: |,? (?:e\.g|such as|for example|for instance)`)
 
-// About returns the phrase with which a description begins, without what follows it, such as examples. The label of a
-// value, as in "Default: fast", is no phrase; the remark "Optional." is skipped.
+// aboutLabel matches what stands before a phrase, and a description that has none: "Default: fast".
+var aboutLabel = lazy.Pattern(`(?i)^(?:(?:optional|required)(?:[.:] |\.?$))*(?:(?:default|examples?|values): .*)?`)
+
+// About returns the phrase with which a description begins, without what follows it, such as examples.
 func About(description string) string {
-	for text := CleanLine(description); ; {
-		parts := append(aboutEnd().Split(text, 2), "")
-		switch about := strings.TrimRight(parts[0], " .,;:"); strings.ToLower(about) {
-		case "default", "example", "examples", "values":
-			return ""
-		case "optional", "required":
-			text = parts[1]
-		default:
-			return about
-		}
-	}
+	text := aboutLabel().ReplaceAllString(CleanLine(description), "")
+	return strings.TrimRight(aboutEnd().Split(text, 2)[0], " .,;:")
 }
 
 // briefBytes bounds the phrase about a parameter in a signature.

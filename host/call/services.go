@@ -25,7 +25,6 @@ import (
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/redact"
 	"github.com/parley-tools/parley/host/rights"
-	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -168,9 +167,9 @@ func (v *services) send(ctx context.Context, q *outbound.Request) (*outbound.Res
 		return failed(err)
 	}
 	response, err := r.host.cfg.Egress.Send(ctx, q, outbound.Rights{
-		HTTP: v.grant.HTTP, Secrets: lists.Filter(v.grant.Secrets, func(s grant.Secret) bool {
+		HTTP: v.grant.HTTP, Secrets: slices.DeleteFunc(slices.Clone(v.grant.Secrets), func(s grant.Secret) bool {
 			of := r.address.Tool.HTTP
-			return of == nil || of.Secrets == nil || slices.Contains(of.Secrets, s.Name)
+			return of != nil && of.Secrets != nil && !slices.Contains(of.Secrets, s.Name)
 		}),
 		Value: func(ctx context.Context, name string) (string, error) {
 			r.activity.recordUse("secret:" + name)

@@ -410,7 +410,9 @@ func TestForeignAnswers(t *testing.T) {
 // TestIssuersWithSlash logs in where the manifest or the metadata of the server has a slash at the end of the issuer.
 // From then on only the spelling of the metadata counts.
 func TestIssuersWithSlash(t *testing.T) {
-	for _, c := range []struct{ asked, named, answered string }{{"", "/", "/"}, {"/", "", ""}, {"/", "/", "/"}, {"", "/", ""}} {
+	for _, c := range []struct{ asked, named, answered string }{
+		{"", "/", "/"}, {"/", "", ""}, {"/", "/", "/"}, {"", "/", ""},
+	} {
 		s, client := newServer(t), newClient(t)
 		s.meta["issuer"], s.answer["iss"] = s.URL+c.named, s.URL+c.answered
 		r := s.request()

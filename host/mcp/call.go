@@ -243,8 +243,7 @@ func (m *modeServer) run(ctx context.Context, r *sdk.CallToolRequest, c host.Cal
 	case errors.Is(answer.Err, errWrongState):
 		return nil, m.out.protocolError("", answer)
 	}
-	isUnknown := errors.Is(answer.Err, host.NotFound) || errors.Is(answer.Err, host.InvalidArgs) // not removed meanwhile
-	if _, isTool := m.names.Find(c.Name); isUnknown && !isTool && r.Params.Name == callTool {
+	if _, isTool := m.names.Find(c.Name); !isTool && answer.Err.Code != host.Denied && r.Params.Name == callTool {
 		return m.taughtResult(r, answer), nil
 	}
 	return m.out.failure(answer).result(), nil

@@ -241,7 +241,7 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 		}
 		g.verify = func(_ context.Context, text string) (access.Token, error) { return access.Find(tokens, text) }
 	}
-	bounded := http.Handler(http.HandlerFunc(g.serveBounded))
+	bounded := access.WhileAccepted(http.HandlerFunc(g.serveBounded), g.verify)
 	challenge := `Bearer realm="parley"`
 	if cfg.Metadata != "" {
 		challenge += fmt.Sprintf(", resource_metadata=%q", cfg.Metadata)
@@ -303,12 +303,6 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 		writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
 		return
 	}
-	if g.verify != nil {
-		accepted, end := context.WithCancel(r.Context())
-		defer end()
-		go g.watchToken(accepted, strings.Fields(r.Header.Get("Authorization")), end)
-		r = r.WithContext(accepted)
-	}
 	if r.Method != http.MethodPost {
 		g.next.ServeHTTP(w, r)
 		return
@@ -327,23 +321,6 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	g.next.ServeHTTP(w, r)
-}
-
-// watchToken ends a request when the token in its header is no longer accepted: a stream can stay open for days.
-func (g *guard) watchToken(request context.Context, header []string, end func()) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-request.Done():
-			return
-		case <-tick.C:
-			if _, err := g.verify(request, header[len(header)-1]); err != nil {
-				end()
-				return
-			}
-		}
-	}
 }
 
 // Guard serves a handler beside MCP. Requests from pages of another site, and requests by a name that is not the

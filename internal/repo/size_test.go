@@ -50,11 +50,11 @@ var maxLines = map[string]int{
 	"host/learn":               4242,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 867,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
-	"host/login":               425,   // OAuth 2.1: discovery, registration, PKCE, the redirect, refreshing, revoking
+	"host/login":               441,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           353,
 	"host/oci":                 1031, // what a word names, and how it is fetched, from the commands; all challenges
 	"host/jq":                  316,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              2030, // templates; names of peers; estimates; plans of examples; steps in other places
+	"host/advice":              2036, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
 	"internal/contain":         282,
 	"internal/slots":           241,   // turns of callers, also of those who wait for other machines
@@ -68,7 +68,7 @@ var maxLines = map[string]int{
 	"cmd/parleyd":              1576,  // the service, a module of its own; a fleet, its accounts and records; types
 	"cmd":                      14580, // documents in the binary; clients, logins; help; corrections; other programs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
-	"host/admit":               1453,  // an older version that a person may confirm; tools in use; what is published
+	"host/admit":               1460,  // older versions, confirmed; tools in use; what is published; full disks
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
 	"internal/lazy":            18,    // patterns and sets of words on first use, which five rooms had
 	"internal/lists":           36,    // what loops in all rooms did

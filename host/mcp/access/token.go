@@ -7,10 +7,12 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
@@ -72,6 +74,29 @@ func Find(accepted []Token, token string) (Token, error) {
 		return Token{}, host.Errorf(host.NotFound, "the token is not known")
 	}
 	return accepted[at], nil
+}
+
+// WhileAccepted serves requests, and cancels each whose token is no longer accepted: a stream can stay open for days.
+func WhileAccepted(next http.Handler, verify func(context.Context, string) (Token, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		if header := strings.Fields(r.Header.Get("Authorization")); verify != nil && len(header) > 0 {
+			go func() {
+				tick := time.NewTicker(time.Second)
+				defer tick.Stop()
+				for err := error(nil); err == nil; _, err = verify(ctx, header[len(header)-1]) {
+					select {
+					case <-ctx.Done():
+						return
+					case <-tick.C:
+					}
+				}
+				cancel()
+			}()
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
 // Tokens returns the tokens. The error is config_error for a file that cannot be read or has no valid tokens.
