@@ -167,7 +167,7 @@ func parseToken(line string) (Token, error) {
 	case len(fields) > 2 || len(fields) > 1 && !is:
 		return Token{}, errors.New("expected TOKEN or NAME=TOKEN without spaces, or one of them and session=SESSION")
 	case len(token.Token) < minTokenLength:
-		return Token{}, fmt.Errorf("the token has %d characters; expected at least %d", len(token.Token), minTokenLength)
+		return Token{}, fmt.Errorf("expected a token of at least %d characters, got %d", minTokenLength, len(token.Token))
 	case len(fields) > 1:
 		token.Session = name
 		return token, session.CheckName(name)
