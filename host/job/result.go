@@ -33,9 +33,6 @@ const (
 
 // Check returns an error if a required field is missing, the type is unknown or Data is not base64.
 func (c Content) Check() error {
-	if _, err := base64.StdEncoding.DecodeString(c.Data); err != nil {
-		return fmt.Errorf("data is not valid base64")
-	}
 	type field struct{ name, value string }
 	media, uri := []field{{"data", c.Data}, {"mime", c.MIME}}, field{"uri", c.URI}
 	required, known := map[ContentType][]field{
@@ -49,6 +46,9 @@ func (c Content) Check() error {
 		if f.value == "" {
 			return fmt.Errorf("a block of type %s requires %s", c.Type, f.name)
 		}
+	}
+	if _, err := base64.StdEncoding.DecodeString(c.Data); err != nil {
+		return fmt.Errorf("data is not valid base64")
 	}
 	return nil
 }

@@ -22,9 +22,12 @@ import (
 	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/sections"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // callRequest is the argument of parley_call.
@@ -233,7 +236,7 @@ func (c *Call) InterpretResponse(data []byte) (*job.Result, error) {
 		return nil, err
 	case err != nil:
 		return nil, &host.Error{Code: host.InvalidResult, Cause: err, Message: c.ToolName() +
-			" did not return a parley/1 response: " + world.Line(err.Error(), 200)}
+			" did not return a parley/1 response: " + world.Line(err.Error(), 300)}
 	case r.OK == nil:
 		return nil, host.Errorf(host.InvalidResult, "%s returned a response without \"ok\"; expected "+
 			"{\"ok\":true,\"result\":..} or {\"ok\":false,..}", c.ToolName())
@@ -282,9 +285,16 @@ func readResponse(data []byte) (callResponse, error) {
 		Warnings, Message, Invalid, Content json.RawMessage
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
+		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+			err = fmt.Errorf("%w; it begins with %s", err, jsontext.QuoteShort(string(data)))
+		}
 		return callResponse{}, typed("", err)
 	}
 	r := parts.callResponse
+	if err := checkFields(data, "a response", "ok", "result", "content", "warnings", "exit", "message", "details",
+		"invalid"); err != nil {
+		return r, err
+	}
 	if err := readContent(parts.Content, &r.Content); err != nil {
 		return r, typed("content", err)
 	}
@@ -304,7 +314,28 @@ func readResponse(data []byte) (callResponse, error) {
 			}
 		}
 	}
-	return r, nil
+	return r, checkFields(parts.Invalid, "invalid", "pointer", "expected", "provided", "suggestion")
+}
+
+// checkFields returns an error for the first unknown field of an object, or of the objects of a list: a misspelt result
+// would otherwise be null without a word.
+func checkFields(data []byte, of string, known ...string) (err error) {
+	s := jsontext.Scan(data)
+	check := func() {
+		s.Members(func(key []byte) {
+			if name, _ := jsontext.Unquote(key); err == nil && !slices.Contains(known, name) {
+				err = fmt.Errorf("%s is not a field of %s; expected %s", jsontext.QuoteShort(name), of, strings.Join(known, ", "))
+				for _, near := range spelling.Nearest(name, known, 1) {
+					err = fmt.Errorf("%w; did you mean %s?", err, near.Name)
+				}
+			}
+			s.Skip()
+		})
+	}
+	if !s.Items(check) {
+		check()
+	}
+	return err
 }
 
 // typed says in words of the ABI which part of a response has the wrong type. "" stands for the whole.
@@ -352,9 +383,29 @@ func (c *Call) toolError(exit int64, message string, details json.RawMessage) *h
 	}
 	if e.Exit == 0 {
 		e.Trace = c.trace(nil)
+		if advice := c.sandboxAdvice(message); advice != "" {
+			message += " (" + advice + ")"
+		}
 	}
 	e.Message = cmp.Or(message, fmt.Sprintf("%s failed with exit code %d and no message", c.ToolName(), exit))
 	return e
+}
+
+var notInScripts = lazy.Pattern(`^ReferenceError: (fetch|XMLHttpRequest|require|process|Buffer) is not defined`)
+
+// sandboxAdvice explains the words in which the libraries of guests report what the sandbox lacks.
+func (c *Call) sandboxAdvice(message string) string {
+	says := func(text string) bool { return strings.Contains(message, text) }
+	switch {
+	case slices.ContainsFunc([]string{"Bad file number", "Capabilities insufficient", "pre-opened file descriptor"}, says):
+		return "a plugin has only the folders that its manifest requests under fs and the operator grants"
+	case slices.ContainsFunc([]string{"not supported on this platform", "dial tcp"}, says):
+		return "a plugin has no sockets, threads or processes; the host makes its HTTP requests (http_request)"
+	case c.Manifest.Kind == manifest.KindScript && notInScripts().MatchString(message):
+		return "a script has parley.http for fetch, context.settings for process.env, and imports that esbuild bundles for " +
+			"require"
+	}
+	return ""
 }
 
 // declaredExit returns the manifest's entry for an exit code, or nil if the code must not be passed on. The manifest
@@ -463,7 +514,7 @@ func readContent(raw json.RawMessage, into *[]job.Content) error {
 		}
 		*into = append(*into, block)
 	}
-	return nil
+	return checkFields(raw, "content", "type", "text", "data", "mime", "uri")
 }
 
 // guestFunctions are the functions of the host that a guest may import.

@@ -35,7 +35,7 @@ func TestReadContent(t *testing.T) {
 // TestPartsOfResponsesAreBounded checks that no part but the result and its content is decoded if it is large.
 func TestPartsOfResponsesAreBounded(t *testing.T) {
 	large := strings.Repeat(`{},`, world.MaxResponsePart/3) + `{}`
-	for _, part := range []string{"warnings", "message", "details", "invalid", "Invalid", "INVALID"} {
+	for _, part := range []string{"warnings", "message", "details", "invalid"} {
 		r, err := readResponse([]byte(`{"ok":false,"` + part + `":[` + large + `]}`))
 		if !errors.Is(err, host.LimitExceeded) || len(r.Invalid)+len(r.Warnings)+len(r.Message) > 0 {
 			t.Errorf("%s: %v, and %d violations", part, err, len(r.Invalid))
@@ -64,5 +64,35 @@ func TestWrongTypes(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v, want %q", response, err, want)
 		}
+	}
+}
+
+// TestUnknownFields checks that each field of a response is refused when it is misspelt, by an error that names it and
+// the field that is meant.
+func TestUnknownFields(t *testing.T) {
+	for form, fields := range map[string]string{
+		`{"ok":true,%s:null}`:                     "result content warnings message details invalid",
+		`{"ok":false,"exit":2,%s:null}`:           "result content warnings message details invalid",
+		`{"ok":false,"invalid":[{},{%s:null}]}`:   "pointer expected provided suggestion",
+		`{"ok":true,"content":[{},{%s:null}]}`:    "type text data mime",
+		`{"ok":true,"result":{"ok":1},%s:"\\\""}`: "result",
+	} {
+		for _, field := range strings.Fields(fields) {
+			swapped := field[:1] + field[2:3] + field[1:2] + field[3:]
+			for _, wrong := range []string{swapped, field + "s", strings.ToUpper(field), field[:1] + `\"` + field[1:]} {
+				_, err := readResponse([]byte(strings.Replace(form, "%s", `"`+wrong+`"`, 1)))
+				if err == nil || !strings.HasPrefix(err.Error(), `"`+wrong+`" is not a field`) ||
+					!strings.HasSuffix(err.Error(), "; did you mean "+field+"?") {
+					t.Errorf("%s in %s: %v", wrong, form, err)
+				}
+			}
+			if _, err := readResponse([]byte(strings.Replace(form, "%s", `"`+field+`"`, 1))); err != nil &&
+				strings.Contains(err.Error(), "is not a field") {
+				t.Errorf("%s in %s: %v", field, form, err)
+			}
+		}
+	}
+	if _, err := readResponse([]byte("Hello")); err == nil || !strings.HasSuffix(err.Error(), `it begins with "Hello"`) {
+		t.Errorf("a text: %v", err)
 	}
 }
