@@ -47,6 +47,8 @@ type ToolTest struct {
 	// Reached has the exit codes of the tool in which a call ended, Unreached those in which none ended.
 	Reached   []string `json:"reached"`
 	Unreached []string `json:"unreached"`
+	// Failing is the message of a call, if no call succeeded.
+	Failing string `json:"failing,omitempty"`
 }
 
 // TestFailure is a call that shows a mistake of the plugin.
@@ -114,6 +116,7 @@ type toolTester struct {
 	calls    int
 	counts   ToolTest
 	codes    map[int]bool // exit codes that calls ended in
+	failing  string       // message of a call that ended in no declared exit code
 }
 
 // faulty are the outcomes that no valid call may have.
@@ -165,6 +168,9 @@ func (t *toolTester) run(ctx context.Context, seed uint64) error {
 	if last == nil {
 		t.fail("valid", nil, "no parameters could be generated that its schema accepts; add an example")
 	}
+	if !t.codes[0] {
+		t.counts.Failing = t.failing
+	}
 	for _, name := range t.tool.ExitCodes {
 		at := slices.IndexFunc(t.m.ExitCodes, func(e manifest.ExitCode) bool { return e.Name == name })
 		if at >= 0 && t.codes[t.m.ExitCodes[at].Code] {
@@ -190,6 +196,9 @@ func (t *toolTester) call(ctx context.Context, params json.RawMessage) (answer *
 		denied = len(answer.Err.Denied) > 0 || answer.Err.Code == host.Denied
 	}
 	t.codes[code] = true
+	if answer.Err != nil && answer.Err.Code == host.ToolFailed {
+		t.failing = oneLine(answer.Err.Message)
+	}
 	return answer, code, denied
 }
 

@@ -37,8 +37,8 @@
 //
 // # Fields
 //
-// A field is optional when it is a pointer, is tagged omitempty or has a
-// default, and required otherwise. Its doc comment is its description. Tags:
+// A field is optional when it is a pointer or its json tag has omitempty, which a
+// default requires, and required otherwise. Its doc comment is its description. Tags:
 //
 //	json                        the name; "-" leaves the field out
 //	enum:"a,b"                  the allowed values

@@ -11,6 +11,7 @@ import (
 	"math"
 	"math/big"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -279,6 +280,9 @@ func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
 			continue
 		}
 		if !f.IsExported() {
+			if f.Tag != "" {
+				return nil, fmt.Errorf("field %s has tags but is not exported, so it is not in JSON: begin it with a capital", f.Name)
+			}
 			continue
 		}
 		if name == "" {
@@ -324,13 +328,44 @@ func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path s
 			return nil, false, err
 		}
 	}
-	if err := s.constrain(f.Tag); err != nil {
+	if err := errors.Join(checkTags(f.Tag), s.constrain(f.Tag)); err != nil {
 		return nil, false, err
 	}
 	if s.Default != nil && !optional {
 		return nil, false, errors.New("a field with a default needs omitempty in its json tag")
 	}
 	return s, optional, nil
+}
+
+var (
+	tags = []string{"json", "enum", "default", "example", "minimum", "maximum", "minLength", "maxLength", "pattern",
+		"format", "minItems", "maxItems", "from", "aliases", "media", "untrusted", "handed"}
+	tagKey = regexp.MustCompile(`([^\s":]+):"(?:[^"\\]|\\.)*"`)
+)
+
+// checkTags refuses the tags that are misspelt: they would constrain nothing without a word.
+func checkTags(tag reflect.StructTag) error {
+	plain := strings.NewReplacer("_", "", "-", "")
+	for _, key := range tagKey.FindAllStringSubmatch(string(tag), -1) {
+		given := strings.ToLower(plain.Replace(key[1]))
+		isTypo := func(known string) bool { return oneEdit(given, strings.ToLower(known)) }
+		at := slices.IndexFunc(tags, isTypo)
+		if at >= 0 && !slices.Contains(append(tags, "form"), key[1]) { // form is a tag of other packages
+			return fmt.Errorf("there is no tag %s; did you mean %s?", key[1], tags[at])
+		}
+	}
+	return nil
+}
+
+// oneEdit reports whether one typing mistake at most is between two words: a letter or two swapped ones.
+func oneEdit(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 // limit adds the bounds in the tags of a field; target is what those of values apply to.
@@ -353,7 +388,7 @@ func (s *schema) limit(target *schema, tag reflect.StructTag) error {
 			return fmt.Errorf("tag %s applies to %s, but the field has type %q", n.tag, n.types, n.of.Type)
 		}
 		if _, err := strconv.ParseFloat(value, 64); err != nil {
-			return fmt.Errorf("tag %s: %w", n.tag, err)
+			return fmt.Errorf("tag %s: %q is not a number", n.tag, value)
 		}
 		if isWider(n.tag, value, n.into.String()) {
 			return fmt.Errorf("tag %s: %s is beyond what the field holds, which ends at %s", n.tag, value, *n.into)

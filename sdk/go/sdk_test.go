@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -133,13 +134,49 @@ func TestSchemaRefusesUnsupportedTypes(t *testing.T) {
 		}], "tag minItems applies to array"},
 		"no number": {schemaOf[struct {
 			A int `minimum:"one"`
-		}], "tag minimum"},
+		}], `tag minimum: "one" is not a number`},
+		"misspelt tag": {schemaOf[struct {
+			A int `minimun:"1"`
+		}], "there is no tag minimun; did you mean minimum?"},
+		"tag of an inner field": {schemaOf[struct {
+			a int `json:"a"`
+		}], "field a has tags but is not exported"},
 		"string option": {schemaOf[struct {
 			A int `json:",string"`
 		}], "make the field a string"},
 	} {
 		if _, err := c.of(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestMisspeltTags checks that each tag that the SDK reads is known, and refused when it is misspelt, and that the tags of
+// other packages are not.
+func TestMisspeltTags(t *testing.T) {
+	text, err := os.ReadFile("schema.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, found := range regexp.MustCompile(`[tT]ag\.(?:Lookup|Get)\("(\w+)"\)`).FindAllStringSubmatch(string(text), -1) {
+		if !slices.Contains(tags, found[1]) {
+			t.Errorf("tags lacks %s", found[1])
+		}
+	}
+	check := func(tag string) error { return checkTags(reflect.StructTag(`json:"a" ` + tag + `:"x \" from: y"`)) }
+	for _, tag := range tags {
+		for _, wrong := range []string{strings.ToUpper(tag), tag + "s", tag[:2] + tag[3:], "-" + tag, tag[:1] + "_" + tag[1:]} {
+			if err := check(wrong); err == nil || !strings.Contains(err.Error(), "no tag "+wrong+"; did you mean "+tag) {
+				t.Errorf("%s: %v", wrong, err)
+			}
+		}
+		if err := check(tag); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, other := range []string{"form", "yaml", "xml", "toml", "db", "validate", "binding", "mapstructure", "jsonschema"} {
+		if err := check(other); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -151,10 +151,20 @@ func buildGo(ctx context.Context, app *command.App, s source) (code, described [
 	}
 	described, err = goTool(ctx, s.dir, nil, append([]string{"run"}, append(module, ".")...)...)
 	if err != nil {
-		return nil, nil, host.AsError(err).
-			WithNext("fix what the compiler names; the plugin is also built natively, to read its manifest")
+		e := host.AsError(err)
+		if _, own, ok := strings.Cut(e.Message, "\nError: "); ok { // it was compiled, and refuses what it registers
+			e.Message = strings.TrimSuffix(own, "\nexit status 1")
+			e.Next = []string{"correct the code, then build again"}
+		}
+		return nil, nil, e
 	}
-	described = bytes.TrimSpace(described)
+	if at := bytes.LastIndex(described, []byte("\n{\n")); at >= 0 { // what the plugin printed before the manifest
+		described = described[at:]
+	}
+	if described = bytes.TrimSpace(described); len(described) == 0 {
+		return nil, nil, host.Errorf(host.InvalidPlugin, "the program printed no manifest; expected a call of sdk.Main in its "+
+			"function main").WithNext("add func main() { sdk.Main() }, then build again")
+	}
 	if _, err := manifest.Parse(described, parley.Version); err != nil {
 		return nil, nil, &host.Error{
 			Code: host.InvalidPlugin, Message: err.Error(), Cause: err,
@@ -457,10 +467,12 @@ func runPluginNew(_ context.Context, app *command.App, opts *pluginNewOptions) e
 		return err
 	}
 	if !slices.Contains(languageNames, opts.Lang) {
+		meant := cmp.Or(map[string]string{"ts": "js", "typescript": "js", "javascript": "js", "rs": "rust", "c++": "c",
+			"cpp": "c"}[strings.ToLower(opts.Lang)], "go")
 		given := command.Either(opts.Lang == "", "no --lang was given",
 			"--lang "+manifest.CleanLine(opts.Lang)+" is not a language that plugin new knows")
 		return host.Errorf(host.InvalidArgs, "%s; expected go, rust, c or js. Other languages implement the ABI "+
-			"(sdk/abi.md) and are packed", given).WithSteps(step.Operator(step.OpPluginNew, opts.Name, "--lang", "go"))
+			"(sdk/abi.md) and are packed", given).WithSteps(step.Operator(step.OpPluginNew, opts.Name, "--lang", meant))
 	}
 	if err := os.Mkdir(opts.Name, 0o755); errors.Is(err, fs.ErrExist) {
 		return host.Errorf(host.AlreadyExists, "%s exists already; nothing was written", opts.Name).

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
@@ -86,6 +85,7 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 // reportPlugin prints the report on a plugin in a file or a folder that an installation would print, without
 // installing it. The error is invalid_plugin if an installation would be refused.
 func reportPlugin(ctx context.Context, app *command.App, path string) error {
+	noteNewerSource(app, path)
 	data, err := app.Parley().Admission().Report(ctx, path, app.Accept)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func providerOf(app *command.App, word, do string) (host.Provider, error) {
 			return at.Provider, err
 		}
 	}
-	c, err := store.ReadCandidate(word, parley.Version)
+	c, err := readPlugin(app, word)
 	if err != nil {
 		return nil, err
 	}
@@ -252,6 +252,7 @@ func runPluginTest(ctx context.Context, app *command.App, opts *pluginTestOption
 			fmt.Fprintf(w, "  %s: %s, %d valid, %d invalid, %d hostile", t.Tool, manifest.Plural(t.Examples, "example"), t.Valid,
 				t.Invalid, t.Hostile)
 			command.PrintIf(w, t.Denied > 0, "; %d need rights", t.Denied)
+			command.PrintIf(w, t.Failing != "", "; no call succeeded (%s): add an example that runs", t.Failing)
 			command.PrintIf(w, len(t.Unreached) > 0, "; no call ended in %s", strings.Join(t.Unreached, ", "))
 			fmt.Fprintln(w)
 		}
@@ -264,8 +265,8 @@ func failedTest(opts *pluginTestOptions, report *admit.TestReport) error {
 	if opts.Calls > 0 {
 		repeat = append(repeat, "--calls", strconv.Itoa(opts.Calls))
 	}
-	e := host.Errorf(host.InvalidPlugin, "%d of %s of %s failed (%s), with seed %d", len(report.Failures),
-		manifest.Plural(report.Calls, "call"), report.Plugin, strings.Join(report.Kinds(), ", "), opts.Seed).
+	e := host.Errorf(host.InvalidPlugin, "%s in %s of %s (%s), with seed %d",
+		manifest.Plural(len(report.Failures), "failure"), manifest.Plural(report.Calls, "call"), report.Plugin, strings.Join(report.Kinds(), ", "), opts.Seed).
 		WithSteps(step.Operator(step.OpPluginTest, repeat...))
 	for _, f := range report.Failures {
 		e.Trace = cmp.Or(e.Trace, f.Trace)

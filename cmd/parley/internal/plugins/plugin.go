@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
@@ -224,6 +223,7 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 		}
 		path, options.Origin, options.SignatureText = fetched.Path, fetched.Source, fetched.Signature
 	}
+	noteNewerSource(app, path)
 	prepared, err := app.Parley().Admission().Prepare(ctx, path, options)
 	if err != nil {
 		return nil, ofRemote(err, path, o.Path)
@@ -311,7 +311,8 @@ func approveInstall(ctx context.Context, app *command.App, rules *policy.Policy,
 	case len(data.Breaks) > 0:
 		e := host.AsError(err)
 		e.Message = breaksText(data) + "\n" + e.Message
-		e.Next, e.Steps = nil, []step.Step{step.Operator(step.OpPluginShow, data.Name)}
+		e.Next = []string{"as its author: keep what callers use, or raise the major version"}
+		e.Steps = []step.Step{step.Operator(step.OpPluginShow, data.Name)}
 		return edit, e
 	}
 	return edit, err
@@ -382,7 +383,7 @@ var pluginRunCommand = &command.Command[*pluginRunOptions]{
 }
 
 func runPluginRun(ctx context.Context, app *command.App, opts *pluginRunOptions) error {
-	c, err := store.ReadCandidate(opts.Path, parley.Version)
+	c, err := readPlugin(app, opts.Path)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
@@ -40,7 +39,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 		return command.MissingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
 			"parley plugin sign ./hello/plugin.wasm --key my.key").WithNext("parley plugin sign --new-key my.key")
 	}
-	c, err := store.ReadCandidate(opts.Path, parley.Version)
+	c, err := readPlugin(app, opts.Path)
 	if err != nil {
 		return err
 	}
@@ -253,7 +252,7 @@ type pluginVerifyOptions struct {
 // fileOrInstalled reads a plugin from a file or folder or, if that does not exist, an installed plugin.
 func fileOrInstalled(app *command.App, word string) (*store.Candidate, error) {
 	if _, err := os.Stat(word); err == nil {
-		return store.ReadCandidate(word, parley.Version)
+		return readPlugin(app, word)
 	}
 	if entry, err := app.Parley().Store().Find(word); err == nil {
 		return app.Parley().Store().Open(entry)
@@ -266,7 +265,7 @@ func fileOrInstalled(app *command.App, word string) (*store.Candidate, error) {
 		return nil, host.Errorf(host.NotFound, "%s is part of this binary and has no signature of its own",
 			manifest.CleanLine(word)).WithSteps(step.Operator(step.OpPluginShow, word))
 	}
-	return store.ReadCandidate(word, parley.Version)
+	return readPlugin(app, word)
 }
 
 // readPublicKey parses a public key, or reads it from a file.
