@@ -138,12 +138,27 @@ func checkVersion(doc any, hostVersion string) error {
 	return nil
 }
 
+// foreignFields are what MCP and authors call fields of a manifest.
+var foreignFields = map[string]string{"inputSchema": "params", "input_schema": "params", "parameters": "params",
+	"outputSchema": "returns", "output_schema": "returns", "description": "docs (brief, standard, full)",
+	"permissions": "capabilities"}
+
+// forms show values of fields whose patterns are hard to read.
+var forms = map[string]string{"version": "1.2.0", "min_host": "1.2.0", "url": "https://api.example.com",
+	"base": "https://api.example.com", "header": `"Authorization: Bearer {secret}"`}
+
 func problems(violations []schema.Violation) []Problem {
 	found := make([]Problem, 0, len(violations))
 	for _, v := range violations {
 		message := fmt.Sprintf("expected %s, got %s", v.Expected, v.Provided)
 		if v.Keyword == "additionalProperties" {
 			message = "unknown field; expected " + v.Expected
+			if ours := foreignFields[jsontext.LastName(v.Pointer)]; ours != "" {
+				v.DidYouMean = []string{ours}
+			}
+		}
+		if form := forms[jsontext.LastName(v.Pointer)]; form != "" && v.Keyword == "pattern" {
+			message += "; write it as " + form
 		}
 		if len(v.DidYouMean) > 0 {
 			message += "; did you mean " + strings.Join(v.DidYouMean, ", ") + "?"

@@ -104,7 +104,11 @@ func originOf(r *http.Request) string { return r.URL.Scheme + "://" + r.URL.Host
 func (p *repository) refused(status int) error {
 	switch status {
 	case http.StatusNotFound:
-		return host.Errorf(host.NotFound, "the registry has no %s", p.ref)
+		e := host.Errorf(host.NotFound, "the registry has no %s", p.ref)
+		if p.ref.tag == "latest" {
+			e.Message += "; a plugin that was pushed without a tag has its version as the tag, such as :1.0.0"
+		}
+		return e
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return host.Errorf(host.Denied, "the registry of %s refuses access (%d); docker login, or another tool that writes "+
 			"Docker's config.json, sets credentials", p.ref, status)

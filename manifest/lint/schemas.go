@@ -165,8 +165,25 @@ func checkConstraints(l *linter, at string, t *manifest.Tool) {
 	for _, e := range t.Examples {
 		_ = json.Unmarshal(e.Params, &shown) // adds to shown; Parse refuses other values
 	}
+	l.checkKeywords(at+"/params", schemaMap(t.Params))
 	for _, f := range paramsOf(t) {
 		l.checkConstraint(at+f.pointer, f, shown[f.name] != nil)
+		l.checkKeywords(at+f.pointer, f.schema)
+	}
+}
+
+var keywords = strings.Fields("$schema $ref $defs type enum const default examples title description required " +
+	"properties additionalProperties patternProperties propertyNames minProperties maxProperties items prefixItems " +
+	"minItems maxItems uniqueItems contains minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength " +
+	"maxLength pattern format contentEncoding contentMediaType allOf anyOf oneOf deprecated")
+
+// checkKeywords finds misspelt keywords, which JSON Schema ignores.
+func (l *linter) checkKeywords(at string, s map[string]any) {
+	for _, key := range sortedKeys(s) {
+		meant := lists.Filter(keywords, func(k string) bool { return spelling.IsTypo(key, k) })
+		if len(meant) > 0 && !slices.Contains(keywords, key) {
+			l.add(at, "%q is not a keyword of JSON Schema and constrains nothing; did you mean %q?", key, meant[0])
+		}
 	}
 }
 
@@ -317,6 +334,12 @@ func checkRequired(l *linter, at string, t *manifest.Tool) {
 		}
 	}
 	root := field{schema: schemaMap(t.Params)}
+	properties, _ := root.schema["properties"].(map[string]any)
+	for _, name := range jsontext.Texts(root.schema["required"]) {
+		if properties[name] == nil && root.schema["additionalProperties"] == false && !root.has("patternProperties") {
+			l.add(at+"/params/required", "%q is required and is not among the properties, so no call is valid", name)
+		}
+	}
 	combined := root.has("anyOf", "oneOf", "minProperties")
 	switch {
 	case total > manyParameters && required == total:

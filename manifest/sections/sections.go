@@ -87,6 +87,7 @@ var foreign = []struct{ starts, what, fix string }{
 	{"#%RAML", "RAML", convertToOpenAPI},
 	{"\x1f\x8b", "a gzip file", "gunzip it first"},
 	{"PK\x03\x04", "a zip file", "unzip it first"},
+	{"AGFzbQ", "base64 text", "decode it first: base64 -d"},
 	{"\x7fELF", "a native Linux program", rebuildForWASI},
 	{"\xcf\xfa\xed\xfe", "a native macOS program", rebuildForWASI},
 	{"\xca\xfe\xba\xbe", "a native macOS program or a Java class", rebuildForWASI},
@@ -247,7 +248,7 @@ func span(data []byte, at int) (start, end int, err error) {
 	start = at + width
 	if n > uint64(len(data)-start) {
 		return 0, 0, &FormatError{Offset: at,
-			Message: fmt.Sprintf("a length of %d bytes is declared and %d are left", n, len(data)-start)}
+			Message: fmt.Sprintf("it is cut off or was changed as text: a length of %d bytes is declared and %d are left", n, len(data)-start)}
 	}
 	return start, start + int(n), nil
 }

@@ -262,6 +262,7 @@ func (w *wrapper) manifest(name string) ([]byte, error) {
 		"name": cmp.Or(w.o.Tool, "run"), "docs": docs, "params": params, "returns": w.returns(),
 		"effect": cmp.Or(w.o.Effect, manifest.EffectRead), "wasi": wasi,
 	}
+	put(tool, "positional", w.required, len(w.required) > 0)
 	example := map[string]any{"title": "Without parameters", "kind": "minimal", "params": map[string]any{}}
 	put(tool, "examples", []any{example}, w.required == nil)
 	return json.MarshalIndent(map[string]any{

@@ -183,8 +183,11 @@ func readInput(ctx context.Context, app *command.App, option, path string, timeo
 		return nil, ended
 	}
 	message := manifest.CleanLine(strings.TrimPrefix(err.Error(), path+": "))
-	return nil, host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.CleanLine(path), message).
-		WithNext("for a value that begins with @, use --params JSON")
+	next := "for a value that begins with @, use --params JSON"
+	if strings.Contains(message, "larger than") {
+		next = "pass a part of it; a plugin reads larger files from a folder that is granted to it (fs)"
+	}
+	return nil, host.Errorf(host.InvalidArgs, "%s%s: %s", option, manifest.CleanLine(path), message).WithNext(next)
 }
 
 // readWords reads the last positional parameter from a file or the standard input, if the parameter is an array or an

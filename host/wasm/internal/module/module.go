@@ -286,7 +286,7 @@ func exportHint(module *instrument.Module, m *manifest.Manifest, missing string)
 		return "it is a command: build it as a reactor (Go: -buildmode=c-shared, C: -mexec-model=reactor), or set " +
 			"\"kind\": \"wasi\""
 	case m.Kind == manifest.KindWASI && module.Export("parley_call") != nil:
-		return "it is a reactor: set \"kind\": \"parley/1\""
+		return "it is a reactor: write a manifest with \"kind\": \"parley/1\" and pack it (parley help plugin pack)"
 	case missing == "parley_alloc" || missing == "parley_call":
 		return "sdk/abi.md says what a plugin must export"
 	case missing == "_start":
