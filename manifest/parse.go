@@ -151,17 +151,20 @@ func problems(violations []schema.Violation) []Problem {
 	found := make([]Problem, 0, len(violations))
 	for _, v := range violations {
 		message := fmt.Sprintf("expected %s, got %s", v.Expected, v.Provided)
-		if v.Keyword == "additionalProperties" {
-			message = "unknown field; expected " + v.Expected
-			if ours := foreignFields[jsontext.LastName(v.Pointer)]; ours != "" {
-				v.DidYouMean = []string{ours}
-			}
+		if ours := foreignFields[jsontext.LastName(v.Pointer)]; ours != "" && v.Keyword == "additionalProperties" {
+			v.DidYouMean = []string{ours}
 		}
 		if form := forms[jsontext.LastName(v.Pointer)]; form != "" && v.Keyword == "pattern" {
 			message += "; write it as " + form
 		}
-		if len(v.DidYouMean) > 0 {
-			message += "; did you mean " + strings.Join(v.DidYouMean, ", ") + "?"
+		meant := "; did you mean " + strings.Join(v.DidYouMean, ", ") + "?"
+		switch isUnknown := v.Keyword == "additionalProperties"; {
+		case isUnknown && len(v.DidYouMean) > 0:
+			message = "unknown field" + meant
+		case isUnknown:
+			message = "unknown field; expected " + v.Expected
+		case len(v.DidYouMean) > 0:
+			message += meant
 		}
 		found = append(found, Problem{CleanLine(v.Pointer), CleanLine(message)})
 	}

@@ -181,15 +181,17 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		// The document.
 		{"unknown field", []string{"/nmae", `1`}, "/nmae: unknown field; expected "},
-		{"unknown field, near", []string{"/license", "", "/licence", `"MIT"`}, "/licence: unknown field; expected one of |did you mean license?"},
+		{"unknown field, near", []string{"/license", "", "/licence", `"MIT"`}, "/licence: unknown field; did you mean license?"},
 		{"unknown field in docs", []string{"/docs/long", `"x"`}, "/docs/long: unknown field"},
 		{"unknown field in a group", []string{"/groups/0/brief", `"x"`}, "/groups/0/brief: unknown field"},
-		{"unknown field in a tool", []string{"/tools/1/efect", `"read"`, "/tools/1/effect", ""}, "/tools/1/efect: unknown field; expected |did you mean effect?\n/tools/1/effect: expected |got nothing"},
-		{"unknown field in an example", []string{"/tools/0/examples/0/result", "", "/tools/0/examples/0/reslut", `1`}, "/tools/0/examples/0/reslut: unknown field; expected |did you mean result?"},
+		{"unknown field in a tool", []string{"/tools/1/efect", `"read"`, "/tools/1/effect", ""}, "/tools/1/efect: unknown field; did you mean effect?\n/tools/1/effect: expected |got nothing"},
+		{"unknown field in an example", []string{"/tools/0/examples/0/result", "", "/tools/0/examples/0/reslut", `1`}, "/tools/0/examples/0/reslut: unknown field; did you mean result?"},
 		{"unknown capability", []string{"/capabilities/net", `[]`}, "/capabilities/net: unknown field"},
 		{"unknown field in a capability", []string{"/capabilities/fs/0/from", `"/"`}, "/capabilities/fs/0/from: unknown field"},
 		{"unknown limit", []string{"/limits/cpu", `1`}, "/limits/cpu: unknown field"},
-		{"a field in another case", []string{"/License", `"x"`, "/license", ""}, "/License: unknown field; expected |did you mean license?"},
+		{"a field of MCP", []string{"/tools/0/inputSchema", `{}`}, "/tools/0/inputSchema: unknown field; did you mean params?"},
+		{"a version with a letter", []string{"/version", `"v1.0.0"`}, "/version: expected |; write it as 1.2.0"},
+		{"a field in another case", []string{"/License", `"x"`, "/license", ""}, "/License: unknown field; did you mean license?"},
 		{"a field in another case beside it", []string{"/Name", `"x"`}, "/Name: unknown field; expected one of"},
 		{"several problems, in order", []string{"/docs/brief", "", "/kind", `"exe"`, "/tools/1/effect", ""},
 			"/docs/brief: expected |got nothing\n/kind: expected one of \"parley/1\", \"wasi\"|got string \"exe\"\n" +

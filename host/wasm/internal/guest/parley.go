@@ -378,7 +378,7 @@ func (c *Call) toolError(exit int64, message string, details json.RawMessage) *h
 		e.Exit, e.Code, e.Tool.Name = declared.Code, host.Code(declared.Name), declared.Name
 		message = cmp.Or(message, manifest.CleanLine(declared.Meaning))
 		if advice := manifest.CleanLine(declared.Suggestion); advice != "" {
-			message += " (" + advice + ")"
+			message += "; " + advice
 		}
 	}
 	if e.Exit == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
+	"github.com/parley-tools/parley/manifest"
 )
 
 // TestReadContent checks that a response's content is decoded, and that decoding ends at the limit of blocks.
@@ -94,5 +95,31 @@ func TestUnknownFields(t *testing.T) {
 	}
 	if _, err := readResponse([]byte("Hello")); err == nil || !strings.HasSuffix(err.Error(), `it begins with "Hello"`) {
 		t.Errorf("a text: %v", err)
+	}
+}
+
+// TestSandboxWords checks that the words in which the libraries of guests report what the sandbox lacks are explained,
+// and that other messages stay as they are.
+func TestSandboxWords(t *testing.T) {
+	for message, want := range map[string]string{
+		"open /data/x: Bad file number":                                                       "under fs",     // Go
+		"Error opening file x: Capabilities insufficient":                                     "under fs",     // wasi-libc
+		`failed to find a pre-opened file descriptor through which "/x" could be opened`:      "under fs",     // Rust
+		"operation not supported on this platform":                                            "http_request", // Rust
+		`Get "https://a.test": dial tcp: lookup a.test on [::1]:53: Connection reset by peer`: "http_request", // Go
+		"ReferenceError: fetch is not defined (plugin.js:1:1)":                                "parley.http",
+		"ReferenceError: process is not defined (plugin.js:1:1)":                              "context.settings",
+		"ReferenceError: total is not defined (plugin.js:1:1)":                                "",
+		"no such issue": "",
+	} {
+		c := &Call{Job: &Job{Manifest: &manifest.Manifest{Kind: manifest.KindScript}}}
+		got := c.sandboxAdvice(message)
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", message, got, want)
+		}
+	}
+	module := &Call{Job: &Job{Manifest: &manifest.Manifest{}}}
+	if got := module.sandboxAdvice("ReferenceError: fetch is not defined"); got != "" {
+		t.Errorf("not a script: %q", got)
 	}
 }
