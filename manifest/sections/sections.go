@@ -248,7 +248,7 @@ func span(data []byte, at int) (start, end int, err error) {
 	start = at + width
 	if n > uint64(len(data)-start) {
 		return 0, 0, &FormatError{Offset: at,
-			Message: fmt.Sprintf("it is cut off or was changed as text: a length of %d bytes is declared and %d are left", n, len(data)-start)}
+			Message: fmt.Sprintf("it is cut off or was changed as text: it declares %d bytes and has %d", n, len(data)-start)}
 	}
 	return start, start + int(n), nil
 }

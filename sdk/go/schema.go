@@ -281,7 +281,7 @@ func (r *reflector) fields(t reflect.Type, path string) (*schema, error) {
 		}
 		if !f.IsExported() {
 			if f.Tag != "" {
-				return nil, fmt.Errorf("field %s has tags but is not exported, so it is not in JSON: begin it with a capital", f.Name)
+				return nil, fmt.Errorf("field %s has tags but is not exported: begin its name with a capital letter", f.Name)
 			}
 			continue
 		}
@@ -337,15 +337,12 @@ func (r *reflector) field(t reflect.Type, f reflect.StructField, options, path s
 	return s, optional, nil
 }
 
-var (
-	tags = []string{"json", "enum", "default", "example", "minimum", "maximum", "minLength", "maxLength", "pattern",
-		"format", "minItems", "maxItems", "from", "aliases", "media", "untrusted", "handed"}
-	tagKey = regexp.MustCompile(`([^\s":]+):"(?:[^"\\]|\\.)*"`)
-)
+var tags = []string{"json", "enum", "default", "example", "minimum", "maximum", "minLength", "maxLength", "pattern",
+	"format", "minItems", "maxItems", "from", "aliases", "media", "untrusted", "handed"}
 
 // checkTags refuses the tags that are misspelt: they would constrain nothing without a word.
 func checkTags(tag reflect.StructTag) error {
-	plain := strings.NewReplacer("_", "", "-", "")
+	plain, tagKey := strings.NewReplacer("_", "", "-", ""), regexp.MustCompile(`([^\s":]+):"(?:[^"\\]|\\.)*"`)
 	for _, key := range tagKey.FindAllStringSubmatch(string(tag), -1) {
 		given := strings.ToLower(plain.Replace(key[1]))
 		isTypo := func(known string) bool { return oneEdit(given, strings.ToLower(known)) }

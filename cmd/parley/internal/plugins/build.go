@@ -162,8 +162,8 @@ func buildGo(ctx context.Context, app *command.App, s source) (code, described [
 		described = described[at:]
 	}
 	if described = bytes.TrimSpace(described); len(described) == 0 {
-		return nil, nil, host.Errorf(host.InvalidPlugin, "the program printed no manifest; expected a call of sdk.Main in its "+
-			"function main").WithNext("add func main() { sdk.Main() }, then build again")
+		return nil, nil, host.Errorf(host.InvalidPlugin, "the program prints no manifest; expected func main() "+
+			"{ sdk.Main() }").WithNext("correct the code, then build again")
 	}
 	if _, err := manifest.Parse(described, parley.Version); err != nil {
 		return nil, nil, &host.Error{

@@ -266,7 +266,8 @@ func failedTest(opts *pluginTestOptions, report *admit.TestReport) error {
 		repeat = append(repeat, "--calls", strconv.Itoa(opts.Calls))
 	}
 	e := host.Errorf(host.InvalidPlugin, "%s in %s of %s (%s), with seed %d",
-		manifest.Plural(len(report.Failures), "failure"), manifest.Plural(report.Calls, "call"), report.Plugin, strings.Join(report.Kinds(), ", "), opts.Seed).
+		manifest.Plural(len(report.Failures), "failure"), manifest.Plural(report.Calls, "call"), report.Plugin,
+		strings.Join(report.Kinds(), ", "), opts.Seed).
 		WithSteps(step.Operator(step.OpPluginTest, repeat...))
 	for _, f := range report.Failures {
 		e.Trace = cmp.Or(e.Trace, f.Trace)

@@ -25,9 +25,7 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/sections"
-	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // callRequest is the argument of parley_call.
@@ -284,17 +282,18 @@ func readResponse(data []byte) (callResponse, error) {
 		// These hide the fields of the response. Neither have tags, so their names in JSON are the same.
 		Warnings, Message, Invalid, Content json.RawMessage
 	}
-	if err := json.Unmarshal(data, &parts); err != nil {
-		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-			err = fmt.Errorf("%w; it begins with %s", err, jsontext.QuoteShort(string(data)))
-		}
+	dec := strict(data)
+	err := dec.Decode(&parts)
+	if rest := bytes.TrimSpace(data[dec.InputOffset():]); err == nil && len(rest) > 0 {
+		err = fmt.Errorf("the JSON value is followed by %.60q", rest)
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		err = fmt.Errorf("%w; it begins with %.60q", err, data)
+	}
+	if err != nil {
 		return callResponse{}, typed("", err)
 	}
 	r := parts.callResponse
-	if err := checkFields(data, "a response", "ok", "result", "content", "warnings", "exit", "message", "details",
-		"invalid"); err != nil {
-		return r, err
-	}
 	if err := readContent(parts.Content, &r.Content); err != nil {
 		return r, typed("content", err)
 	}
@@ -309,37 +308,31 @@ func readResponse(data []byte) (callResponse, error) {
 				world.MaxResponsePart)
 		}
 		if p.into != nil && len(p.raw) > 0 {
-			if err := json.Unmarshal(p.raw, p.into); err != nil {
+			if err := strict(p.raw).Decode(p.into); err != nil {
 				return r, typed(p.name, err)
 			}
 		}
 	}
-	return r, checkFields(parts.Invalid, "invalid", "pointer", "expected", "provided", "suggestion")
+	return r, nil
 }
 
-// checkFields returns an error for the first unknown field of an object, or of the objects of a list: a misspelt result
-// would otherwise be null without a word.
-func checkFields(data []byte, of string, known ...string) (err error) {
-	s := jsontext.Scan(data)
-	check := func() {
-		s.Members(func(key []byte) {
-			if name, _ := jsontext.Unquote(key); err == nil && !slices.Contains(known, name) {
-				err = fmt.Errorf("%s is not a field of %s; expected %s", jsontext.QuoteShort(name), of, strings.Join(known, ", "))
-				for _, near := range spelling.Nearest(name, known, 1) {
-					err = fmt.Errorf("%w; did you mean %s?", err, near.Name)
-				}
-			}
-			s.Skip()
-		})
-	}
-	if !s.Items(check) {
-		check()
-	}
-	return err
+// strict returns a decoder that refuses unknown fields: a misspelt result would otherwise be null without a word.
+func strict(data []byte) *json.Decoder {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec
 }
+
+// responseFields are the fields of the parts of a response.
+var responseFields = map[string]string{"a response": "ok, result, content, warnings, exit, message, details, invalid",
+	"content": "type, text, data, mime, uri", "invalid": "pointer, expected, provided, suggestion"}
 
 // typed says in words of the ABI which part of a response has the wrong type. "" stands for the whole.
 func typed(part string, err error) error {
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		part = cmp.Or(part, "a response")
+		return fmt.Errorf("%s is not a field of %s; expected %s", field, part, responseFields[part])
+	}
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
 		return err
@@ -503,7 +496,7 @@ func readContent(raw json.RawMessage, into *[]job.Content) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec := strict(raw)
 	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
 		return errors.New("content is not an array")
 	}
@@ -514,7 +507,7 @@ func readContent(raw json.RawMessage, into *[]job.Content) error {
 		}
 		*into = append(*into, block)
 	}
-	return checkFields(raw, "content", "type", "text", "data", "mime", "uri")
+	return nil
 }
 
 // guestFunctions are the functions of the host that a guest may import.

@@ -58,7 +58,7 @@ func TestWrongTypes(t *testing.T) {
 		`{"ok":true,"content":"a"}`:                "content is not an array",
 		`{"ok":true,"content":[1]}`:                "content has the type number",
 		`{"ok":true,"content":[{"type":{}}]}`:      "content has the type object",
-		`{"ok":true,"result":1} and more`:          "invalid character 'a' after top-level value",
+		`{"ok":true,"result":1} and more`:          `the JSON value is followed by "and more"`,
 		`{"ok":false,"exit":99999999999999999999}`: "exit has the type number 99999999999999999999",
 	} {
 		_, err := readResponse([]byte(response))
@@ -69,31 +69,29 @@ func TestWrongTypes(t *testing.T) {
 }
 
 // TestUnknownFields checks that each field of a response is refused when it is misspelt, by an error that names it and
-// the field that is meant.
+// the fields that are known.
 func TestUnknownFields(t *testing.T) {
 	for form, fields := range map[string]string{
-		`{"ok":true,%s:null}`:                     "result content warnings message details invalid",
-		`{"ok":false,"exit":2,%s:null}`:           "result content warnings message details invalid",
-		`{"ok":false,"invalid":[{},{%s:null}]}`:   "pointer expected provided suggestion",
-		`{"ok":true,"content":[{},{%s:null}]}`:    "type text data mime",
-		`{"ok":true,"result":{"ok":1},%s:"\\\""}`: "result",
+		`{"ok":true,%s:null}`:                   "result content warnings message details invalid",
+		`{"ok":false,"exit":2,%s:null}`:         "result content warnings message details invalid",
+		`{"ok":false,"invalid":[{},{%s:null}]}`: "pointer expected provided suggestion",
+		`{"ok":true,"content":[{},{%s:null}]}`:  "type text data mime uri",
 	} {
 		for _, field := range strings.Fields(fields) {
-			swapped := field[:1] + field[2:3] + field[1:2] + field[3:]
-			for _, wrong := range []string{swapped, field + "s", strings.ToUpper(field), field[:1] + `\"` + field[1:]} {
+			for _, wrong := range []string{field[:1] + field[2:3] + field[1:2] + field[3:], field + "s", field[1:]} {
 				_, err := readResponse([]byte(strings.Replace(form, "%s", `"`+wrong+`"`, 1)))
-				if err == nil || !strings.HasPrefix(err.Error(), `"`+wrong+`" is not a field`) ||
-					!strings.HasSuffix(err.Error(), "; did you mean "+field+"?") {
+				if err == nil || !strings.HasPrefix(err.Error(), `"`+wrong+`" is not a field of `) ||
+					!strings.Contains(err.Error(), field) {
 					t.Errorf("%s in %s: %v", wrong, form, err)
 				}
 			}
-			if _, err := readResponse([]byte(strings.Replace(form, "%s", `"`+field+`"`, 1))); err != nil &&
-				strings.Contains(err.Error(), "is not a field") {
+			if _, err := readResponse([]byte(strings.Replace(form, "%s", `"`+field+`"`, 1))); err != nil {
 				t.Errorf("%s in %s: %v", field, form, err)
 			}
 		}
 	}
-	if _, err := readResponse([]byte("Hello")); err == nil || !strings.HasSuffix(err.Error(), `it begins with "Hello"`) {
+	_, err := readResponse([]byte("Hello"))
+	if err == nil || !strings.HasSuffix(err.Error(), `it begins with "Hello"`) {
 		t.Errorf("a text: %v", err)
 	}
 }
