@@ -106,11 +106,11 @@ func TestReadSectionRefuses(t *testing.T) {
 		{"half a length", module([]byte{1, 0x80}), 9, "truncated within a length"},
 		{"a length of six bytes", module([]byte{1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01}), 9, "truncated within a length"},
 		{"a length of 4 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f}), 9,
-			"a length of 4294967295 bytes is declared and 0 are left"},
+			"it declares 4294967295 bytes and has 0"},
 		{"a length of 32 GiB", module([]byte{1, 0xff, 0xff, 0xff, 0xff, 0x7f}), 9,
-			"a length of 34359738367 bytes is declared and 0 are left"},
+			"it declares 34359738367 bytes and has 0"},
 		{"a name beyond its section", module(section(0, 200, 1), section(1, make([]byte, 300)...)), 10,
-			"a length of 200 bytes is declared"},
+			"it declares 200 bytes"},
 		{"a custom section without a name", module(section(0)), 10, "truncated within a length"},
 	} {
 		got, err := ReadManifest(c.wasm)
