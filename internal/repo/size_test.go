@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"host/api":                 867,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
 	"host/login":               441,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           353,
-	"host/oci":                 1031, // what a word names, and how it is fetched, from the commands; all challenges
+	"host/oci":                 1033, // what a word names, and how it is fetched, from the commands; all challenges; tags
 	"host/jq":                  316,  // the filter that runs in the sandbox; panics of gojq
 	"host/advice":              2036, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
@@ -102,7 +102,9 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3210, 11}, // inputs that a program names; unions, texts for them; formats; keys; open objects
+	"cmd/parley/internal/plugins": {3036, 10}, // what a plugin's program refuses; source newer than its build
+	"manifest":                    {3013, 11}, // what other products call fields; forms of values
+	"manifest/schema":             {3210, 11}, // inputs that a program names; unions, their texts; formats; keys; objects
 }
 
 // longest has the functions with more lines than maxFunction.
