@@ -139,7 +139,7 @@ func TestSchemaRefusesUnsupportedTypes(t *testing.T) {
 			A int `minimun:"1"`
 		}], "there is no tag minimun; did you mean minimum?"},
 		"tag of an inner field": {schemaOf[struct {
-			a int `json:"a"`
+			a int `enum:"1"`
 		}], "field a has tags but is not exported"},
 		"string option": {schemaOf[struct {
 			A int `json:",string"`
