@@ -133,12 +133,7 @@ func Hidden(r rune) bool {
 }
 
 func isClean(s string) bool {
-	for _, r := range s {
-		if r == utf8.RuneError || Hidden(r) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || Hidden(r) })
 }
 
 // terminalSequence matches CSI with its parameters; OSC, DCS, SOS, PM and APC up to their end, or to the end of the
