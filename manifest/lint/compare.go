@@ -133,7 +133,7 @@ func succeeds(old, now *manifest.Tool, plugin string) bool {
 		return true
 	}
 	if slices.ContainsFunc(now.Aliases, func(a string) bool {
-		return sameName(a, old.Name) || sameName(a, bareName(old.Name))
+		return sameName(a, old.Name) || sameName(a, manifest.LocalName(old.Name))
 	}) {
 		return true
 	}

@@ -591,9 +591,8 @@ func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 // ofNamedTool reports whether a name belongs to a field of another tool that the text names.
 func (n *nameChecker) ofNamedTool(name, text string) bool {
 	return slices.ContainsFunc(n.l.m.Tools, func(t manifest.Tool) bool {
-		return strings.Contains(text, bareName(t.Name)) && slices.ContainsFunc(allFields(&t), func(f field) bool {
-			return sameName(f.name, name)
-		})
+		isIt := func(f field) bool { return sameName(f.name, name) }
+		return strings.Contains(text, manifest.LocalName(t.Name)) && slices.ContainsFunc(allFields(&t), isIt)
 	})
 }
 
@@ -602,7 +601,7 @@ func isShaped(name string) bool { return len(spelling.Words(name)) > 1 }
 
 // isLikeTools reports whether a name is written like the tool's name: with the same separator between its words.
 func (n *nameChecker) isLikeTools(name string) bool {
-	bare := bareName(n.t.Name)
+	bare := manifest.LocalName(n.t.Name)
 	return isShaped(bare) && strings.Contains(name, "_") == strings.Contains(bare, "_") &&
 		strings.Contains(name, "-") == strings.Contains(bare, "-")
 }
@@ -632,12 +631,12 @@ func (n *nameChecker) knows(name string) bool {
 			})
 		}
 		for _, t := range n.l.m.Tools {
-			add(t.Name, bareName(t.Name), t.Group)
+			add(t.Name, manifest.LocalName(t.Name), t.Group)
 			add(t.Aliases...)
 		}
 		for _, p := range n.l.others {
 			add(p.Name)
-			add(lists.Map(p.Tools, func(t Tool) string { return bareName(t.Name) })...)
+			add(lists.Map(p.Tools, func(t Tool) string { return manifest.LocalName(t.Name) })...)
 		}
 		add(n.l.m.Name, "true", "false", "null", "undefined")
 	}

@@ -20,12 +20,12 @@ var verbs = lazy.Words(vocabulary.Verbs)
 func checkVerbName(l *linter) {
 	first := map[string]int{}
 	for _, t := range l.m.Tools {
-		if list := spelling.Words(bareName(t.Name)); len(list) > 1 {
+		if list := spelling.Words(manifest.LocalName(t.Name)); len(list) > 1 {
 			first[list[0]]++
 		}
 	}
 	l.eachTool(func(at string, t *manifest.Tool) {
-		list := spelling.Words(bareName(t.Name))
+		list := spelling.Words(manifest.LocalName(t.Name))
 		if len(list) > 1 && (list[0] == strings.ToLower(l.m.Name) ||
 			first[list[0]] > 2 && first[list[0]]*2 > len(l.m.Tools)) {
 			list = list[1:]
@@ -118,7 +118,7 @@ var neighborGist = remembered(gist)
 var selectors = lazy.Words("action operation command method verb op do task")
 
 func checkOneTask(l *linter, at string, t *manifest.Tool) {
-	list := spelling.Words(bareName(t.Name))
+	list := spelling.Words(manifest.LocalName(t.Name))
 	for i := 1; i+1 < len(list); i++ {
 		if list[i] == "and" && verbs()[list[i+1]] && verbs()[list[0]] {
 			l.add(at+"/name", "%q does two things; make it two tools", t.Name)
@@ -162,7 +162,7 @@ func Promises(before, after, effect string) (verbs []string) {
 
 // checkEffectVerb compares the declared effect with the verb of the name, if the effect of that verb is obvious.
 func checkEffectVerb(l *linter, at string, t *manifest.Tool) {
-	list := append(spelling.Words(bareName(t.Name)), "")
+	list := append(spelling.Words(manifest.LocalName(t.Name)), "")
 	switch verb := list[0]; {
 	case t.Effect == manifest.EffectRead && (words("writes")[verb] || words("destroys")[verb]) && !isPure(l.m, t):
 		l.add(at+"/effect", "%q is declared as read, but its verb is %q; the effect is enforced, so declare what it does",

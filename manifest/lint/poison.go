@@ -192,7 +192,7 @@ func (l *linter) distinctNames() map[string]bool {
 			if strings.Contains(t.Name, ".") {
 				names[strings.ToLower(t.Name)] = true
 			}
-			bare := bareName(t.Name)
+			bare := manifest.LocalName(t.Name)
 			if list := spelling.Words(bare); len(list) > 1 && strings.ToLower(bare) != strings.Join(list, "-") {
 				names[strings.ToLower(bare)] = true
 			}
@@ -209,7 +209,7 @@ func (l *linter) ownWords() map[string]bool {
 	for i := range l.m.Tools {
 		t := &l.m.Tools[i]
 		add(t.Name)
-		add(bareName(t.Name))
+		add(manifest.LocalName(t.Name))
 		add(l.m.Name + "." + t.Name)
 		for _, f := range allFields(t) {
 			add(f.name)
@@ -396,7 +396,7 @@ func checkTakesFirstPlace(l *linter) {
 	for _, p := range l.others {
 		for _, t := range p.Tools {
 			full := p.Name + "." + t.Name
-			for _, phrase := range append(append([]string{full, bareName(t.Name)}, t.Aliases...), t.Tasks...) {
+			for _, phrase := range append(append([]string{full, manifest.LocalName(t.Name)}, t.Aliases...), t.Tasks...) {
 				key := strings.ToLower(phrase)
 				if o := nearness(neighborWords(phrase)); o >= 0.5 {
 					owners[key], likeness[key] = append(owners[key], full), max(o, likeness[key])

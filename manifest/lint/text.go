@@ -97,9 +97,6 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // sameName reports whether two names are equal, ignoring case.
 func sameName(a, b string) bool { return strings.EqualFold(a, b) }
 
-// bareName returns the name of a tool within its group: the part after the last dot.
-func bareName(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
 // stem roughly removes the endings of English words, so that forms of a word compare equal.
 func stem(word string) string {
 	for _, s := range []struct{ suffix, with string }{
