@@ -3,7 +3,7 @@ package advice
 import (
 	"slices"
 
-	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // maxMembers bounds the recorded members of an enum of one parameter.
@@ -17,10 +17,10 @@ func enumMembers(paramsSchema, params any) map[string][]string {
 	properties, _ := object["properties"].(map[string]any)
 	var members map[string][]string
 	for name, value := range given {
-		property := resolveLocal(paramsSchema, properties[name])
+		property, _ := schema.Resolve(paramsSchema, properties[name], nil)
 		list, isList := value.([]any)
 		if isList {
-			property = resolveLocal(paramsSchema, property["items"])
+			property, _ = schema.Resolve(paramsSchema, property["items"], nil)
 		} else {
 			list = []any{value}
 		}
@@ -44,17 +44,4 @@ func enumMembers(paramsSchema, params any) map[string][]string {
 		}
 	}
 	return members
-}
-
-// resolveLocal returns a schema as an object. For a reference it returns the schema that it refers to.
-func resolveLocal(root, node any) map[string]any {
-	object, _ := node.(map[string]any)
-	if ref, ok := object["$ref"].(string); ok && len(ref) > 1 && ref[0] == '#' {
-		if tokens, ok := jsontext.SplitPointer(ref[1:]); ok {
-			if target, ok := jsontext.Lookup(root, tokens); ok {
-				object, _ = target.(map[string]any)
-			}
-		}
-	}
-	return object
 }

@@ -449,57 +449,31 @@ func holesIn(v any) (holes []string) {
 }
 
 func hasAt(v any, steps []string) bool {
-	for _, step := range steps {
-		switch at := v.(type) {
-		case map[string]any:
-			next, ok := at[step]
-			if !ok {
-				return false
-			}
-			v = next
-		case []any:
-			if len(at) == 0 {
-				return false
-			}
-			v = at[0]
-		default:
-			return false
-		}
-	}
-	return true
+	_, has := jsontext.Lookup(v, steps)
+	return has
 }
 
-// setAt sets a value in objects and in the first item of arrays, which it makes where there are none.
-func setAt(object map[string]any, steps []string, value any) {
+// setAt returns a value with another one in it: in objects and in the first item of arrays, which it makes where there
+// are none.
+func setAt(in any, steps []string, value any) any {
+	if len(steps) == 0 {
+		return value
+	}
 	name, rest := steps[0], steps[1:]
-	if len(rest) == 0 {
-		object[name] = value
-		return
-	}
-	if rest[0] != "0" {
-		child, ok := object[name].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-			object[name] = child
+	if name == "0" {
+		list, _ := in.([]any)
+		if len(list) == 0 {
+			list = []any{nil}
 		}
-		setAt(child, rest, value)
-		return
+		list[0] = setAt(list[0], rest, value)
+		return list
 	}
-	list, ok := object[name].([]any)
-	if !ok || len(list) == 0 {
-		list = []any{nil}
+	object, _ := in.(map[string]any)
+	if object == nil {
+		object = map[string]any{}
 	}
-	if len(rest) == 1 {
-		list[0] = value
-	} else {
-		child, ok := list[0].(map[string]any)
-		if !ok {
-			child = map[string]any{}
-		}
-		setAt(child, rest[1:], value)
-		list[0] = child
-	}
-	object[name] = list
+	object[name] = setAt(object[name], rest, value)
+	return object
 }
 
 // maxAbout bounds the description of a value in a template, in bytes.
