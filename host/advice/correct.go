@@ -119,7 +119,7 @@ func suggestion(v schema.Violation, changes []schema.Change) *step.Suggestion {
 		}
 	}
 	if v.Keyword == "additionalProperties" && slices.ContainsFunc(changes, func(c schema.Change) bool {
-		return c.From != v.Pointer && isBelow(c.From, v.Pointer) || c.From == v.Pointer && c.How == schema.Parsed
+		return c.From != v.Pointer && jsontext.IsWithin(c.From, v.Pointer) || c.From == v.Pointer && c.How == schema.Parsed
 	}) {
 		return step.TextSuggestion("move what is in it one level up")
 	}
@@ -128,19 +128,13 @@ func suggestion(v schema.Violation, changes []schema.Change) *step.Suggestion {
 		return &step.Suggestion{Pointer: v.Pointer, Op: step.SuggestChoose,
 			Value: manifest.CleanLine(strings.Join(v.DidYouMean, ", "))}
 	case v.Keyword == "required" && slices.ContainsFunc(changes, func(c schema.Change) bool {
-		return isBelow(c.To,
-			v.Pointer)
+		return jsontext.IsWithin(c.To, v.Pointer)
 	}):
 		return nil // the correction fills it
 	case v.Keyword == "required" && strings.Count(v.Pointer, "/") == 1:
 		return &step.Suggestion{Pointer: v.Pointer, Op: step.SuggestAdd}
 	}
 	return nil
-}
-
-// isBelow reports whether a JSON pointer leads to the value at another one or into it.
-func isBelow(pointer, other string) bool {
-	return pointer == other || strings.HasPrefix(pointer, other+"/")
 }
 
 // brokenJSON is a text that was given as parameters and is not JSON.

@@ -86,6 +86,11 @@ func Lookup(v any, tokens []string) (any, bool) {
 	return v, true
 }
 
+// IsWithin reports whether a JSON pointer leads to the value at another one, or into it.
+func IsWithin(pointer, other string) bool {
+	return pointer == other || strings.HasPrefix(pointer, other+"/")
+}
+
 // LastName returns the last reference token of a JSON pointer.
 func LastName(pointer string) string {
 	return UnescapeToken(pointer[strings.LastIndexByte(pointer, '/')+1:])

@@ -139,15 +139,10 @@ func (c *corrector) round() bool {
 // full reports whether there are too many changes.
 func (c *corrector) full() bool { return len(c.changes) > MaxChanges }
 
-// isWithin reports whether a pointer leads to the value at other, or into it.
-func isWithin(pointer, other string) bool {
-	return pointer == other || strings.HasPrefix(pointer, other+"/")
-}
-
 // overlapsAny reports whether the value at a pointer is within the value at one of others, or contains it.
 func overlapsAny(pointer string, others iter.Seq[string]) bool {
 	for other := range others {
-		if isWithin(pointer, other) || isWithin(other, pointer) {
+		if jsontext.IsWithin(pointer, other) || jsontext.IsWithin(other, pointer) {
 			return true
 		}
 	}
@@ -196,7 +191,7 @@ func (c *corrector) faults() []fault {
 func (c *corrector) origin(pointer string) string {
 	from, longest := pointer, -1
 	for _, change := range c.changes {
-		if change.How != Dropped && change.How != OnlyValue && isWithin(pointer, change.To) && len(change.To) >= longest {
+		if change.How != Dropped && change.How != OnlyValue && jsontext.IsWithin(pointer, change.To) && len(change.To) >= longest {
 			from, longest = change.From+pointer[len(change.To):], len(change.To)
 		}
 	}
@@ -227,12 +222,12 @@ func (c *corrector) move(from, to, how string) {
 // relocate replaces the pointer from by to, in all changes and holes at from or within it.
 func (c *corrector) relocate(from, to string) {
 	for i, x := range c.changes {
-		if x.How != Dropped && isWithin(x.To, from) {
+		if x.How != Dropped && jsontext.IsWithin(x.To, from) {
 			c.changes[i].To = to + x.To[len(from):]
 		}
 	}
 	for _, hole := range slices.Collect(maps.Keys(c.holes)) {
-		if isWithin(hole, from) {
+		if jsontext.IsWithin(hole, from) {
 			delete(c.holes, hole)
 			c.holes[to+hole[len(from):]] = true
 		}
@@ -246,7 +241,7 @@ func (c *corrector) drop(pointer string) {
 	}
 	given := c.origin(pointer)
 	c.changes = slices.DeleteFunc(c.changes, func(x Change) bool {
-		return x.How != Dropped && isWithin(x.To, pointer) && pointer != ""
+		return x.How != Dropped && jsontext.IsWithin(x.To, pointer) && pointer != ""
 	})
 	c.changes = append(c.changes, Change{From: given, How: Dropped})
 }

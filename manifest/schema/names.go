@@ -347,7 +347,7 @@ func (s *strangers) hoistAll() (hoisted bool) {
 		if how == Parsed { // there are no pointers into a text
 			from := s.origin(from.pointer())
 			for i, x := range s.changes {
-				if x.How == Parsed && isWithin(x.From, from) {
+				if x.How == Parsed && jsontext.IsWithin(x.From, from) {
 					s.changes[i].From = from
 				}
 			}

@@ -153,12 +153,11 @@ func (e *meant) change(c schema.Change) {
 	if c.How != schema.OnlyValue {
 		for i := len(e.changes) - 1; i >= 0; i-- {
 			earlier := e.changes[i]
-			rest, within := strings.CutPrefix(c.From, earlier.To)
-			if !within || earlier.How == schema.Dropped || earlier.How == schema.OnlyValue || rest != "" && rest[0] != '/' {
+			if earlier.How == schema.Dropped || earlier.How == schema.OnlyValue || !jsontext.IsWithin(c.From, earlier.To) {
 				continue
 			}
-			left := c.How == schema.Dropped || c.To != earlier.To && !strings.HasPrefix(c.To, earlier.To+"/")
-			if c.From = earlier.From + rest; left && c.How != schema.Coerced && c.How != schema.Parsed {
+			left := c.How == schema.Dropped || !jsontext.IsWithin(c.To, earlier.To)
+			if c.From = earlier.From + c.From[len(earlier.To):]; left && c.How != schema.Coerced && c.How != schema.Parsed {
 				e.changes = slices.Delete(e.changes, i, i+1) // the value is no longer there
 			}
 			break
