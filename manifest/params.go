@@ -656,23 +656,10 @@ func (n *node) findType(root *node) string {
 	return "any"
 }
 
+// kindOf returns the type of a value of an enum.
 func kindOf(v json.RawMessage) string {
-	switch jsontext.Scan(v).Peek() {
-	case 0:
-		return "any"
-	case '"':
-		return "string"
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	}
-	if bytes.ContainsAny(v, ".eE") {
-		return "number"
+	if kind := jsontext.Kind(v); kind != "number" || bytes.ContainsAny(v, ".eE") {
+		return cmp.Or(kind, "any")
 	}
 	return "integer"
 }

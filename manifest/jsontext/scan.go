@@ -106,6 +106,25 @@ func (s *Scanner) Skip() []byte {
 	return s.data[start:]
 }
 
+// Kind returns the type of a JSON value: "object", "array", "string", "number", "boolean", "null", or "" for none.
+func Kind(value []byte) string {
+	switch Scan(value).Peek() {
+	case 0:
+		return ""
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}
+
 // Members walks the members of the object that comes next. visit is called with each key, in quotes, and must read
 // the value after it. Members returns false and reads nothing if the next value is not an object.
 func (s *Scanner) Members(visit func(key []byte)) bool {

@@ -126,7 +126,7 @@ func notJSON(data []byte) entry {
 func parseMessage(data []byte) entry {
 	values, repeated, isObject := membersOf(data, "jsonrpc", "id", "method", "params", "result", "error")
 	if !isObject {
-		return invalid(nil, "a message is an object, not %s", kindOf(data))
+		return invalid(nil, "a message is an object, not %s", jsontext.Kind(data))
 	}
 	version, given, method, fault := values[0], values[1], values[2], values[5]
 	e := entry{id: given, params: values[3], result: values[4]}
@@ -150,7 +150,7 @@ func parseMessage(data []byte) entry {
 	case method != nil && (!isText || e.method == ""):
 		return invalid(e.id, `"method" must be the name of a method`)
 	case method != nil && given != nil && e.id == nil:
-		return invalid(nil, `"id" must be a string or a number, not %s`, kindOf(given))
+		return invalid(nil, `"id" must be a string or a number, not %s`, jsontext.Kind(given))
 	case method != nil:
 		return e.checkParams(meta)
 	}
@@ -158,7 +158,7 @@ func parseMessage(data []byte) entry {
 }
 
 func (e entry) checkParams(meta json.RawMessage) entry {
-	switch kind := kindOf(e.params); kind {
+	switch kind := jsontext.Kind(e.params); kind {
 	case "object", "":
 		e.version, _ = jsontext.Unquote(member(meta, sdk.MetaKeyProtocolVersion))
 		return e
@@ -178,7 +178,7 @@ func (e entry) checkResponse(given, fault json.RawMessage) entry {
 		return invalid(e.id, `"method" is missing`)
 	case e.result != nil && fault != nil:
 		return invalid(e.id, `a response has "result" or "error", not both`)
-	case e.id == nil && (given == nil || kindOf(given) != "null"):
+	case e.id == nil && (given == nil || jsontext.Kind(given) != "null"):
 		return invalid(nil, `"id" must be the id of a request`)
 	case fault != nil:
 		if json.Unmarshal(fault, &e.fault) != nil || e.fault == nil {
@@ -188,27 +188,8 @@ func (e entry) checkResponse(given, fault json.RawMessage) entry {
 	return e
 }
 
-// kindOf names the kind of a JSON value. It is "" if there is none.
-func kindOf(value []byte) string {
-	switch value = bytes.TrimSpace(value); {
-	case len(value) == 0:
-		return ""
-	case value[0] == '{':
-		return "object"
-	case value[0] == '[':
-		return "array"
-	case value[0] == '"':
-		return "string"
-	case value[0] == 'n':
-		return "null"
-	case value[0] == 't' || value[0] == 'f':
-		return "boolean"
-	}
-	return "number"
-}
-
 func isID(value []byte) bool {
-	kind := kindOf(value)
+	kind := jsontext.Kind(value)
 	return kind == "string" || kind == "number"
 }
 
@@ -370,7 +351,7 @@ func outerError(err error) *jsonrpc.Error {
 	}
 	if at := mistyped().FindStringSubmatchIndex(out.Message); at != nil {
 		part := func(i int) string { return out.Message[at[2*i]:at[2*i+1]] }
-		given := cmp.Or(kindOf([]byte(part(2))), part(2))
+		given := cmp.Or(jsontext.Kind([]byte(part(2))), part(2))
 		out.Message = fmt.Sprintf("%s%q must be a JSON %s, not %s", part(1), part(3), kindOfType(part(4)), given)
 	}
 	marked := regexp.MustCompile(mark() + `[A-Za-z0-9_-]*`)
