@@ -20,8 +20,8 @@ import (
 // refreshInterval is how often a server looks for changes of the catalog while a client listens for them.
 const refreshInterval = time.Second
 
-// lists are what a mode lists of one catalog.
-type lists struct {
+// listing is what a mode lists of one catalog.
+type listing struct {
 	tools     []listedTool             // sorted by name, without those that the SDK lists
 	resources map[string]*sdk.Resource // by URI
 	digests   map[string]string        // digests of the plugins that these resources describe, by URI
@@ -109,8 +109,8 @@ func pass[V any](last, next map[string]*V, remove func(...string), add func(*V))
 
 // listsOf returns what the mode lists of a catalog. The error joins the errors of the plugins that cannot be read;
 // everything else is listed all the same.
-func (m *modeServer) listsOf(catalog *host.Catalog) (*lists, error) {
-	l := &lists{
+func (m *modeServer) listsOf(catalog *host.Catalog) (*listing, error) {
+	l := &listing{
 		resources: map[string]*sdk.Resource{},
 		digests:   map[string]string{}, prompts: map[string]*sdk.Prompt{},
 	}

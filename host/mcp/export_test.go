@@ -98,7 +98,7 @@ var (
 
 // prepareTools returns the tools of a provider for listedTools: a line for each, with its name, a tab and the JSON.
 func prepareTools(p host.Provider) ([]byte, error) {
-	l := &lists{}
+	l := &listing{}
 	catalog, err := host.NewCatalog(p)
 	if err == nil {
 		err = l.addTools(catalog, p)

@@ -25,6 +25,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/mcp/frame"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -133,21 +134,20 @@ func (s *Server) HTTP(ctx context.Context, listener net.Listener, cfg HTTPConfig
 
 // withHealth serves [HealthPath]. The rest is left to next.
 func (s *Server) withHealth(cfg HTTPConfig, next http.Handler) http.Handler {
-	g := &guard{hosts: cfg.Hosts}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != HealthPath {
-			next.ServeHTTP(w, r)
+	health := cfg.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if s.closing.Err() != nil {
+			writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
 			return
 		}
-		switch err := g.checkOrigin(r); {
-		case err != nil:
-			writeHTTPError(w, http.StatusForbidden, err)
-		case s.closing.Err() != nil:
-			writeHTTPError(w, http.StatusServiceUnavailable, host.Errorf(host.Unavailable, "the server is shutting down"))
-		default:
-			w.Header().Set("Content-Type", jsonType)
-			_, _ = io.WriteString(w, "{\"ok\":true}\n")
+		w.Header().Set("Content-Type", jsonType)
+		_, _ = io.WriteString(w, "{\"ok\":true}\n")
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == HealthPath {
+			health.ServeHTTP(w, r)
+			return
 		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -222,37 +222,32 @@ func (m *modeServer) serveFramed(w http.ResponseWriter, r *http.Request) {
 
 // guard checks and bounds each request before it passes it on.
 type guard struct {
-	server        *Server
-	next          http.Handler
-	verify        func(context.Context, string) (access.Token, error) // nil: no token is required
-	hosts         []string
-	clientTimeout time.Duration
+	HTTPConfig // with Verify for the Tokens; nil if no token is required
+	server     *Server
+	next       http.Handler
 }
 
 // guard wraps a handler with the checks of a configuration.
 func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
-	g := &guard{
-		server: s, next: next, hosts: cfg.Hosts, clientTimeout: cmp.Or(cfg.ClientTimeout, frame.ClientTimeout),
+	cfg.ClientTimeout = cmp.Or(cfg.ClientTimeout, frame.ClientTimeout)
+	if cfg.Verify == nil && len(cfg.Tokens) > 0 {
+		tokens := lists.Map(cfg.Tokens, func(t string) access.Token { return access.Token{Token: t} })
+		cfg.Verify = func(_ context.Context, text string) (access.Token, error) { return access.Find(tokens, text) }
 	}
-	if g.verify = cfg.Verify; g.verify == nil && len(cfg.Tokens) > 0 {
-		tokens := make([]access.Token, len(cfg.Tokens))
-		for i, t := range cfg.Tokens {
-			tokens[i].Token = t
-		}
-		g.verify = func(_ context.Context, text string) (access.Token, error) { return access.Find(tokens, text) }
-	}
-	bounded := access.WhileAccepted(http.HandlerFunc(g.serveBounded), g.verify)
+	g := &guard{cfg, s, next}
+	bounded := access.WhileAccepted(http.HandlerFunc(g.serveBounded), cfg.Verify)
 	challenge := `Bearer realm="parley"`
 	if cfg.Metadata != "" {
 		challenge += fmt.Sprintf(", resource_metadata=%q", cfg.Metadata)
 	}
-	if g.verify != nil {
+	if g.Verify != nil {
 		bounded = auth.RequireBearerToken(g.verifyToken, &auth.RequireBearerTokenOptions{
 			AllowMissingExpiration: true,
 		})(bounded)
 	}
+	allowed := cfg.Guard(bounded)
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
-		w := &frame.Writer{ResponseWriter: raw, ClientTimeout: g.clientTimeout, Unsent: &s.unsentBytes,
+		w := &frame.Writer{ResponseWriter: raw, ClientTimeout: g.ClientTimeout, Unsent: &s.unsentBytes,
 			Challenge: challenge}
 		if cfg.Access != nil {
 			began := time.Now()
@@ -273,13 +268,9 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 			defer func() { _, _ = io.Copy(io.Discard, body) }()
 		}
 		if r.ContentLength != 0 {
-			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.clientTimeout))
+			_ = http.NewResponseController(raw).SetReadDeadline(time.Now().Add(g.ClientTimeout))
 		}
-		if err := g.checkOrigin(r); err != nil {
-			writeHTTPError(w, http.StatusForbidden, err)
-			return
-		}
-		bounded.ServeHTTP(w, r)
+		allowed.ServeHTTP(w, r)
 	})
 }
 
@@ -326,9 +317,8 @@ func (g *guard) serveBounded(w http.ResponseWriter, r *http.Request) {
 // Guard serves a handler beside MCP. Requests from pages of another site, and requests by a name that is not the
 // server's, are refused as they are for MCP. No token is required.
 func (c HTTPConfig) Guard(next http.Handler) http.Handler {
-	g := &guard{hosts: c.Hosts}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refused := g.checkOrigin(r); refused != nil {
+		if refused := c.checkOrigin(r); refused != nil {
 			writeHTTPError(w, http.StatusForbidden, refused)
 			return
 		}
@@ -338,8 +328,8 @@ func (c HTTPConfig) Guard(next http.Handler) http.Handler {
 
 // checkOrigin refuses requests that a browser sends for a page of another origin, and Host headers that are not names
 // of this server.
-func (g *guard) checkOrigin(r *http.Request) *host.Error {
-	if !g.isKnownHost(hostName(r.Host)) {
+func (c HTTPConfig) checkOrigin(r *http.Request) *host.Error {
+	if !c.isKnownHost(hostName(r.Host)) {
 		return host.Errorf(host.Denied, "unexpected Host header %q; use the address of the server, "+
 			"or start it with this name in --allow-host or, for parleyd, in hosts", manifest.CleanLine(r.Host))
 	}
@@ -357,9 +347,9 @@ func (g *guard) checkOrigin(r *http.Request) *host.Error {
 	return nil
 }
 
-func (g *guard) isKnownHost(name string) bool {
+func (c HTTPConfig) isKnownHost(name string) bool {
 	return strings.EqualFold(name, "localhost") || net.ParseIP(name) != nil ||
-		slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) })
+		slices.ContainsFunc(c.Hosts, func(h string) bool { return strings.EqualFold(h, name) })
 }
 
 // hostName returns a Host header without its port.
@@ -372,7 +362,7 @@ func hostName(header string) string {
 
 // verifyToken checks a token, and returns who the client is.
 func (g *guard) verifyToken(ctx context.Context, text string, _ *http.Request) (*auth.TokenInfo, error) {
-	of, err := g.verify(ctx, text)
+	of, err := g.Verify(ctx, text)
 	info := &auth.TokenInfo{Extra: map[string]any{boundName: of.Name, boundSession: of.Session}}
 	switch {
 	case errors.Is(err, host.Denied):
@@ -439,7 +429,7 @@ func (g *guard) readBody(w http.ResponseWriter, r *http.Request) (done func(), o
 	case err != nil:
 		done()
 		writeHTTPError(w, http.StatusRequestTimeout,
-			host.Errorf(host.Timeout, "the body did not arrive within %s", g.clientTimeout))
+			host.Errorf(host.Timeout, "the body did not arrive within %s", g.ClientTimeout))
 		return nil, false
 	case len(body) > maxMessage:
 		frame.RefuseLong(w, io.MultiReader(bytes.NewReader(body), r.Body), maxMessage)

@@ -132,7 +132,7 @@ type modeServer struct {
 
 	updating sync.Mutex                   // held while lists follow a catalog
 	catalog  atomic.Pointer[host.Catalog] // catalog that lists was made from
-	lists    atomic.Pointer[lists]
+	lists    atomic.Pointer[listing]
 }
 
 // New makes a server. The error is invalid_args for an unknown mode, or config_error for a pinned tool that does not
@@ -181,7 +181,7 @@ func (s *Server) modeServer(mode string) (*modeServer, error) {
 		return m, nil
 	}
 	m := &modeServer{of: s, mode: mode, host: s.cfg.Host, out: renderer{s.cfg.Host, mode}}
-	m.lists.Store(&lists{})
+	m.lists.Store(&listing{})
 	if err := m.setMetaTools(); err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (m *modeServer) addPrompts() {
 }
 
 // addPrompt lists the tutorial of a plugin, if it has one.
-func (l *lists) addPrompt(p host.Provider) error {
+func (l *listing) addPrompt(p host.Provider) error {
 	parsed, err := p.Manifest()
 	if err != nil {
 		return err

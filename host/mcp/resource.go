@@ -33,7 +33,7 @@ func (m *modeServer) addResourceTemplates() {
 }
 
 // addResource lists the document of a plugin.
-func (l *lists) addResource(plugin host.Info) {
+func (l *listing) addResource(plugin host.Info) {
 	uri := docsURI + plugin.Name
 	l.digests[uri] = plugin.Digest
 	l.resources[uri] = &sdk.Resource{

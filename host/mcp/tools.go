@@ -183,7 +183,7 @@ func pinnedTools(catalog *host.Catalog, names []string) []host.Address {
 }
 
 // addPinned lists tools by their signatures.
-func (l *lists) addPinned(pinned []host.Address) {
+func (l *listing) addPinned(pinned []host.Address) {
 	pins := make([]*pin, len(pinned))
 	for i, a := range pinned {
 		s := signatureSchema(a.Tool)
@@ -251,7 +251,7 @@ func shortenPins(pins []*pin, limit int) {
 }
 
 // addAll lists every tool of a catalog.
-func (l *lists) addAll(catalog *host.Catalog) error {
+func (l *listing) addAll(catalog *host.Catalog) error {
 	var faults []error
 	for _, p := range catalog.Providers() {
 		if lines := preparedTools(p); lines != nil {
@@ -264,7 +264,7 @@ func (l *lists) addAll(catalog *host.Catalog) error {
 }
 
 // addTools lists the tools of a provider.
-func (l *lists) addTools(catalog *host.Catalog, p host.Provider) error {
+func (l *listing) addTools(catalog *host.Catalog, p host.Provider) error {
 	names, err := p.Names()
 	for _, name := range names {
 		if a, err := catalog.FindIn(p.Info().Name, name); err == nil && a.Tool != nil {
@@ -274,12 +274,12 @@ func (l *lists) addTools(catalog *host.Catalog, p host.Provider) error {
 	return err
 }
 
-func (l *lists) addTool(a host.Address, t *sdk.Tool) {
+func (l *listing) addTool(a host.Address, t *sdk.Tool) {
 	t.Name = envelope.ListedName(a.Name())
 	l.tools = append(l.tools, listedTool{t.Name, toolJSON(t)})
 }
 
-func (l *lists) addPrepared(lines []byte) {
+func (l *listing) addPrepared(lines []byte) {
 	l.tools = slices.Grow(l.tools, bytes.Count(lines, []byte{'\n'}))
 	for line := range bytes.Lines(lines) {
 		name, json, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
@@ -344,7 +344,7 @@ func (m *modeServer) toolsFor(r *sdk.ListToolsRequest) []listedTool {
 	}
 	often := m.of.connections.usedBy(callerOf(m.of, r), m.of.cfg.Used)
 	often = often[:min(len(often), manyPins-len(defaultPinned))]
-	var l lists
+	var l listing
 	l.addPinned(pinnedTools(m.host.Catalog(), slices.Concat(often, defaultPinned)))
 	slices.SortFunc(l.tools, compareTools)
 	return l.tools
