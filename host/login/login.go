@@ -259,8 +259,7 @@ func checkURL(endpoint, issuer string) error {
 }
 
 func isLoopback(u *url.URL) bool {
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
 // with returns v with the further parameters that are not empty.

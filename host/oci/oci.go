@@ -263,8 +263,7 @@ func isLoopback(hostport string) bool {
 	if err != nil {
 		name = hostport
 	}
-	ip := net.ParseIP(strings.Trim(name, "[]"))
-	return name == "localhost" || ip != nil && ip.IsLoopback()
+	return name == "localhost" || net.ParseIP(strings.Trim(name, "[]")).IsLoopback()
 }
 
 // maxRedirects bounds the redirects of one request.

@@ -59,8 +59,7 @@ func CheckURL(base string) error {
 }
 
 func isLoopback(name string) bool {
-	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback()
+	return name == "localhost" || net.ParseIP(name).IsLoopback()
 }
 
 // errTooLong is the cause of an error about a reply that is larger than maxReply.

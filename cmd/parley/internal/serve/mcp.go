@@ -226,8 +226,7 @@ func listenAddress(given string) (address string, loopback bool, err error) {
 			manifest.CleanValue(given)).WithNext("parley mcp --http 127.0.0.1:8931")
 	}
 	name = cmp.Or(name, "127.0.0.1")
-	ip := net.ParseIP(name)
-	return net.JoinHostPort(name, port), name == "localhost" || ip != nil && ip.IsLoopback(), nil
+	return net.JoinHostPort(name, port), name == "localhost" || net.ParseIP(name).IsLoopback(), nil
 }
 
 // maxAccessLog is the size of an access log, in bytes, above which the log is renamed and a new one begins.

@@ -230,8 +230,8 @@ func webURL(text string) (*url.URL, bool) {
 	if err != nil || u.Host == "" {
 		return nil, false
 	}
-	ip := net.ParseIP(u.Hostname())
-	return u, u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+	name := u.Hostname()
+	return u, u.Scheme == "https" || u.Scheme == "http" && (name == "localhost" || net.ParseIP(name).IsLoopback())
 }
 
 // Files returns the paths of the files that the configuration names.
@@ -243,8 +243,7 @@ func (c *Config) Files() []string {
 // MayServe reports whether MCP may be served at an address: with TLS, on loopback, or because plain_http says why.
 func (c *Config) MayServe(address string) bool {
 	name, _, _ := net.SplitHostPort(address)
-	ip := net.ParseIP(name)
-	return c.TLS.Cert != "" || c.PlainHTTP != "" || name == "localhost" || ip != nil && ip.IsLoopback()
+	return c.TLS.Cert != "" || c.PlainHTTP != "" || name == "localhost" || net.ParseIP(name).IsLoopback()
 }
 
 // Changes returns the keys whose values differ, in order.
