@@ -463,10 +463,7 @@ func (n *node) others() (all []rest) {
 		all = append(all, rest{"", more})
 	}
 	patterns := n.at("patternProperties")
-	for _, name := range patterns.names() {
-		all = append(all, rest{name, patterns.at(name)})
-	}
-	return all
+	return append(all, lists.Map(patterns.names(), func(name string) rest { return rest{name, patterns.at(name)} })...)
 }
 
 // isChoice reports whether a schema is a union of several types with fields. Each of these is then described as a

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -44,7 +45,7 @@ func (p *Params) planMissing(e *host.Error) {
 	flow := p.At.FlowOf()
 	missing := slices.ContainsFunc(e.Details, func(d host.Detail) bool {
 		return d.Keyword == "required" && (len(flow.Needs) > 0 || slices.ContainsFunc(flow.Values,
-			func(v manifest.Value) bool { return v.Required && strings.HasPrefix(v.Pointer+"/", d.Parameter+"/") }))
+			func(v manifest.Value) bool { return v.Required && jsontext.IsWithin(v.Pointer, d.Parameter) }))
 	})
 	if !missing {
 		return
@@ -54,11 +55,7 @@ func (p *Params) planMissing(e *host.Error) {
 		return
 	}
 	next := step.Plan(p.Tool, nil)
-	for _, name := range takeHoles(given, "") {
-		if !flow.Returns(name) {
-			next.Choose = append(next.Choose, name)
-		}
-	}
+	next.Choose = lists.Filter(takeHoles(given, ""), func(name string) bool { return !flow.Returns(name) })
 	if len(given) > 0 {
 		next.Params = jsontext.Marshal(given)
 	}

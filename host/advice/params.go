@@ -113,9 +113,8 @@ func (p *Params) check() error {
 // validate coerces and validates decoded parameters, and writes them in the form that the tool receives.
 func (p *Params) validate(paramsSchema *schema.Schema, value any) error {
 	coerced, coercions, violations, err := paramsSchema.Admit(value)
-	var tooCostly *schema.CostError
-	switch {
-	case errors.As(err, &tooCostly):
+	switch _, isTooCostly := errors.AsType[*schema.CostError](err); {
+	case isTooCostly:
 		return &host.Error{Code: host.LimitExceeded, Message: "validating these parameters would exceed the cost limit: " +
 			err.Error(),
 			Cause: err}
@@ -200,8 +199,7 @@ func notCallable(a host.Address) *host.Error {
 
 func SyntaxError(err error, raw []byte) *host.Error {
 	e := &host.Error{Code: host.InvalidArgs, Message: manifest.CleanLine(err.Error()), Cause: err}
-	var at *jsontext.SyntaxError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*jsontext.SyntaxError](err); ok {
 		expected := "one JSON object"
 		if at.Pointer != "" {
 			expected = "valid JSON; " + at.Msg

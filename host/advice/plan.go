@@ -16,6 +16,7 @@ import (
 	"github.com/parley-tools/parley/host/caller"
 	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 	"github.com/parley-tools/parley/manifest/schema"
@@ -56,11 +57,7 @@ func (e *Estimate) String() string {
 
 // SetEstimate estimates a plan from what calls of its tools took.
 func (p *Plan) SetEstimate(costs func(tools []string) map[string]host.Cost) {
-	var tools []string
-	for _, c := range p.Calls {
-		tools = append(tools, c.Tool)
-	}
-	known := costs(tools)
+	known := costs(lists.Map(p.Calls, func(c PlanCall) string { return c.Tool }))
 	e := &Estimate{Calls: len(p.Calls)}
 	for _, c := range p.Calls {
 		cost, ok := known[c.Tool]

@@ -33,6 +33,7 @@ import (
 	"github.com/parley-tools/parley/host/mcp/frame"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/session"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -322,11 +323,7 @@ func joinWithin(words []string, limit int) string {
 }
 
 func (s *Server) plugins() []string {
-	var names []string
-	for _, p := range s.cfg.Host.Catalog().Providers() {
-		names = append(names, p.Info().Name)
-	}
-	return names
+	return lists.Map(s.cfg.Host.Catalog().Providers(), func(p host.Provider) string { return p.Info().Name })
 }
 
 // SessionCount returns how many sessions are open.

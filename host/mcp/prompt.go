@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/commandline"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -169,9 +170,7 @@ func (m *modeServer) parameter(tool, name string, value bool) []string {
 		case !value:
 			found = append(found, p.Name)
 		case p.Name == name:
-			for _, v := range p.Enum {
-				found = append(found, displayText(v))
-			}
+			found = append(found, lists.Map(p.Enum, displayText)...)
 			if p.Type == "boolean" {
 				found = append(found, "true", "false")
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -123,9 +124,7 @@ func (w *renderer) successResult(a *host.Answer) *sdk.CallToolResult {
 	case len(rest) > 0:
 		result.Content = append(result.Content, textContent(string(rest)))
 	}
-	for _, c := range a.Content {
-		result.Content = append(result.Content, contentBlock(c))
-	}
+	result.Content = append(result.Content, lists.Map(a.Content, contentBlock)...)
 	withWarnings(result, a.Warnings)
 	if next := w.offered(a.Steps); len(next) > 0 {
 		result.Content = append(result.Content, textContent(string(marshalEscaped(map[string][]nextCall{"next": next}))))

@@ -56,12 +56,10 @@ func checkVerbName(l *linter) {
 
 // isAction reports whether a word is a verb with a prefix, such as recalculate.
 func isAction(word string) bool {
-	for _, prefix := range []string{"re", "un", "de", "dis", "pre", "over"} {
-		if rest, ok := strings.CutPrefix(word, prefix); ok && verbs()[rest] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"re", "un", "de", "dis", "pre", "over"}, func(prefix string) bool {
+		rest, ok := strings.CutPrefix(word, prefix)
+		return ok && verbs()[rest]
+	})
 }
 
 // synonyms maps verbs to a verb of the same meaning. "find" and "search" do not mean "get": they select differently.

@@ -673,8 +673,5 @@ func (c *compiler) inPlace() {
 func (n *node) applied() []*node {
 	list := lists.Filter([]*node{n.ref, n.not, n.ifs, n.then, n.els}, func(n *node) bool { return n != nil })
 	list = append(append(append(list, n.allOf...), n.anyOf...), n.oneOf...)
-	for _, k := range sortedKeys(n.depSchemas) {
-		list = append(list, n.depSchemas[k])
-	}
-	return list
+	return append(list, lists.Map(sortedKeys(n.depSchemas), func(name string) *node { return n.depSchemas[name] })...)
 }

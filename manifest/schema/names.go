@@ -45,11 +45,9 @@ func (c *corrector) unknown(faults []fault) bool {
 // renameOpen handles an object that accepts any name. It renames undescribed properties to missing ones that they
 // resemble, and reports whether it renamed any. Other properties stay, because the object accepts them.
 func renameOpen(s *strangers) bool {
-	for _, name := range sortedKeys(s.object) {
-		if propSchema(s.node.conjuncts(), name) == nil {
-			s.names = append(s.names, name)
-		}
-	}
+	s.names = lists.Filter(sortedKeys(s.object), func(name string) bool {
+		return propSchema(s.node.conjuncts(), name) == nil
+	})
 	before := len(s.names)
 	s.rename(func(given, name string) bool { return spelling.Fold(given) == spelling.Fold(name) })
 	s.rename(s.isAlias)

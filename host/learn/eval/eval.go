@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/search"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -135,11 +136,9 @@ func readEvalLine(line []byte) (q Query, err error) {
 // Hits returns the names of the tools that a search finds, none if it fails.
 func Hits(catalog *host.Catalog, order search.Order, q search.Query) (names []string) {
 	if data, _, err := search.Rank(catalog, q, order, nil); err == nil {
-		for _, r := range data.Results {
-			names = append(names, r.Name)
-		}
+		return lists.Map(data.Results, func(r search.Result) string { return r.Name })
 	}
-	return names
+	return nil
 }
 
 // Evaluate searches all plugins of a catalog for each query of a set. The report depends on nothing else.
@@ -226,12 +225,8 @@ func difficulty(kind string) int {
 
 func goodAnswers(relevant map[string]float64) []string {
 	best := slices.Max(slices.Collect(maps.Values(relevant)))
-	var good []string
-	for name, grade := range relevant {
-		if grade >= min(2, best) {
-			good = append(good, name)
-		}
-	}
+	good := lists.Filter(slices.Collect(maps.Keys(relevant)),
+		func(name string) bool { return relevant[name] >= min(2, best) })
 	slices.SortFunc(good,
 		func(a, b string) int { return cmp.Or(cmp.Compare(relevant[b], relevant[a]), cmp.Compare(a, b)) })
 	return good

@@ -504,12 +504,9 @@ func (s *suggester) miss(m stats.Miss) {
 			}
 		}
 	}
-	var words []string
-	for word, n := range counts {
-		if n >= stats.MinSessions && 2*n >= len(m.Queries) {
-			words = append(words, word)
-		}
-	}
+	words := lists.Filter(slices.Collect(maps.Keys(counts)), func(word string) bool {
+		return counts[word] >= stats.MinSessions && 2*counts[word] >= len(m.Queries)
+	})
 	slices.SortFunc(words, func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
 	for _, word := range words[:min(len(words), maxWords)] {
 		s.add(at, overlay.Edit{Field: overlay.Keyword, Value: word}, evidence{"search miss",

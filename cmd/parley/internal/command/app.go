@@ -718,9 +718,7 @@ func traceText(t *job.Trace) (lines []string) {
 		if len(last) > 0 {
 			lines = append(lines, "the last lines of its "+[]string{"stderr", "log"}[i]+":")
 		}
-		for _, line := range last {
-			lines = append(lines, "  "+line)
-		}
+		lines = append(lines, Map(last, func(line string) string { return "  " + line })...)
 	}
 	return lines
 }

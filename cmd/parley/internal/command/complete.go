@@ -105,9 +105,7 @@ func completeParam(a *App, cmd *cobra.Command, args []string, typed string) ([]s
 		case !valued:
 			found = append(found, q.Name+"=\t"+q.Description)
 		case q.Name == name:
-			for _, v := range valuesOf(q) {
-				found = append(found, name+"="+v)
-			}
+			found = append(found, Map(valuesOf(q), func(v string) string { return name + "=" + v })...)
 		}
 	}
 	found = StartingWith(typed, found)

@@ -169,10 +169,7 @@ func auditText(a *command.App, w io.Writer, records []audit.Record) {
 	if len(records) == 0 {
 		return
 	}
-	rows := [][5]string{{"TIME (UTC)", "CALLER", "WHAT", "OUTCOME", "MS"}}
-	for _, r := range records {
-		rows = append(rows, auditRow(r))
-	}
+	rows := append([][5]string{{"TIME (UTC)", "CALLER", "WHAT", "OUTCOME", "MS"}}, command.Map(records, auditRow)...)
 	var widths [5]int
 	for _, row := range rows {
 		for i, cell := range row {

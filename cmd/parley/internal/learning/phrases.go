@@ -152,12 +152,11 @@ func askPhrases(ctx context.Context, app *command.App, opts *docsPhrasesOptions)
 	if err != nil {
 		return err
 	}
-	var questions []model.Question
 	batches := slices.Collect(slices.Chunk(tools, phrasesBatch))
-	for _, batch := range batches {
-		questions = append(questions, model.Question{Kind: "phrases", Text: phrasesPrompt(at, batch), Limit: phrasesAnswer,
-			System: "You write search queries that people would type. You return JSON alone."})
-	}
+	questions := command.Map(batches, func(batch []*manifest.Tool) model.Question {
+		return model.Question{Kind: "phrases", Text: phrasesPrompt(at, batch), Limit: phrasesAnswer,
+			System: "You write search queries that people would type. You return JSON alone."}
+	})
 	plan := modelPlan{what: "phrases for " + manifest.Plural(len(tools), "tool") + " of " + at.Plugin,
 		sends: "the documentation of these tools"}
 	data := struct {

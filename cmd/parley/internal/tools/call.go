@@ -279,9 +279,7 @@ func runCode(ctx context.Context, app *command.App, opts *codeOptions) error {
 	}
 	call := &CallOptions{Tool: "js.run", Params: string(params), Out: opts.Out, Flags: opts.Flags,
 		Timeout: opts.Timeout, MaxBytes: opts.MaxBytes, place: opts.place, JQ: opts.JQ}
-	for _, input := range opts.Set {
-		call.Set = append(call.Set, "inputs."+input)
-	}
+	call.Set = command.Map(opts.Set, func(input string) string { return "inputs." + input })
 	return RunCall(ctx, app, call)
 }
 
