@@ -85,8 +85,8 @@ var layers = map[string][]string{
 	"host/commandline": {"host", "manifest"},
 	"host/search":      {"host", "host/internal/index", "manifest"},
 	"host/advice": {
-		"host", "host/option", "host/origin", "manifest", "manifest/jsontext", "manifest/peers", "manifest/schema",
-		"manifest/spelling",
+		"host", "host/option", "host/origin", "internal/lists", "manifest", "manifest/jsontext", "manifest/peers",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/rights": {"host", "host/origin", "manifest"},
 	"host/call": {
@@ -133,8 +133,8 @@ var layers = map[string][]string{
 	"host/mcp": {
 		"host", "host/advice", "host/call", "host/commandline", "host/mcp/access", "host/mcp/envelope",
 		"host/mcp/frame", "host/option",
-		"host/protect", "host/search", "host/session", "manifest", "manifest/jsontext", "manifest/schema",
-		"manifest/spelling",
+		"host/protect", "host/search", "host/session", "internal/lists", "manifest", "manifest/jsontext",
+		"manifest/schema", "manifest/spelling",
 	},
 	"host/mcp/envelope": {
 		"host", "host/advice", "host/call", "host/option", "internal/lazy", "manifest", "manifest/jsontext",
@@ -163,7 +163,7 @@ var layers = map[string][]string{
 		"host", "host/call", "internal/lists", "manifest", "manifest/jsontext", "manifest/schema", "manifest/spelling",
 	},
 	"host/jq":         {"host", "internal/query", "manifest"},
-	"host/learn/eval": {"host", "host/search", "manifest"},
+	"host/learn/eval": {"host", "host/search", "internal/lists", "manifest"},
 	"host/learn": {
 		"host", "host/commandline", "host/learn/eval", "host/option", "host/overlay", "host/protect", "host/reference",
 		"host/search", "internal/lazy", "internal/lists", "manifest", "manifest/generate",

@@ -191,7 +191,8 @@ func (c *corrector) faults() []fault {
 func (c *corrector) origin(pointer string) string {
 	from, longest := pointer, -1
 	for _, change := range c.changes {
-		if change.How != Dropped && change.How != OnlyValue && jsontext.IsWithin(pointer, change.To) && len(change.To) >= longest {
+		isOf := change.How != Dropped && change.How != OnlyValue && jsontext.IsWithin(pointer, change.To)
+		if isOf && len(change.To) >= longest {
 			from, longest = change.From+pointer[len(change.To):], len(change.To)
 		}
 	}

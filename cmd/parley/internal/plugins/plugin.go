@@ -21,7 +21,6 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/host/wasm/store"
-	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
 )
@@ -359,7 +358,11 @@ func prepareGrants(rules *policy.Policy, c *store.Candidate, data *Plugin, o plu
 func applyingRights(rules *policy.Policy, c *store.Candidate) []string {
 	var rights []string
 	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {
-		rights = lists.Add(rights, r.Grants...)
+		for _, g := range r.Grants {
+			if !slices.Contains(rights, g) {
+				rights = append(rights, g)
+			}
+		}
 	}
 	return rights
 }
