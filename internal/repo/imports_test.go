@@ -262,7 +262,7 @@ var layers = map[string][]string{
 		".", "cdp", "cmd/parley/internal/command", "cmd/parley/internal/tools", "host", "host/admit",
 		"host/api/openapi", "host/call", "host/learn/eval", "host/oci", "host/policy", "host/protect",
 		"host/signature", "host/wasm", "host/wasm/store", "internal/lazy", "manifest", "manifest/jsontext",
-		"manifest/lint", "sdk",
+		"manifest/lint", "manifest/spelling", "sdk",
 	},
 	"cmd/parley/internal/learning": {
 		".", "cmd/parley/internal/command", "cmd/parley/internal/history", "cmd/parley/internal/tools", "host",

@@ -23,6 +23,7 @@ import (
 	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Commands are the commands that this package has.
@@ -323,11 +324,7 @@ func breaksText(p *Plugin) string {
 	const most = 12
 	lines := []string{fmt.Sprintf("%s %s breaks callers of %s and %s:", p.Name, manifest.CleanLine(p.Version),
 		manifest.CleanLine(p.Replaced), admit.WhyConfirm(p.Replaced, p.Version))}
-	lines = append(lines, command.Strings(p.Breaks[:min(most, len(p.Breaks))])...)
-	if len(p.Breaks) > most {
-		lines = append(lines, fmt.Sprintf("and %d more", len(p.Breaks)-most))
-	}
-	return strings.Join(lines, "\n    ")
+	return strings.Join(append(lines, spelling.AtMost(command.Strings(p.Breaks), most)...), "\n    ")
 }
 
 // prepareGrants prepares the grants of an installation. The edit is zero if there are none. It refuses a right that
