@@ -84,13 +84,10 @@ func repairObject(text string) (map[string]any, bool) {
 	if len(text) > maxRepaired {
 		return nil, false
 	}
-	raw, ok := jsontext.Repair(text)
-	if !ok {
-		return nil, false
-	}
-	value, err := jsontext.Decode(raw, jsontext.Limits{})
+	raw, _ := jsontext.Repair(text)
+	value, _ := jsontext.Decode(raw, jsontext.Limits{})
 	object, isObject := value.(map[string]any)
-	return object, err == nil && isObject
+	return object, isObject
 }
 
 // DetailOf returns a violation in the form that errors have.
