@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/lint"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Options say how a plugin is installed.
@@ -337,14 +337,7 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 // listChanges writes changes one a line.
 func listChanges(changes []lint.Change) string {
 	const most = 12
-	var lines []string
-	for _, c := range changes[:min(most, len(changes))] {
-		lines = append(lines, c.String())
-	}
-	if len(changes) > most {
-		lines = append(lines, fmt.Sprintf("and %d more", len(changes)-most))
-	}
-	return strings.Join(lines, "\n  ")
+	return strings.Join(spelling.AtMost(lists.Map(changes, lint.Change.String), most), "\n  ")
 }
 
 // Remove removes an installed plugin and revokes its grants. The error is not_found for a plugin that is not installed,

@@ -19,7 +19,9 @@ import (
 	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
+	"github.com/parley-tools/parley/manifest/spelling"
 )
 
 // Names of the two files.
@@ -307,15 +309,10 @@ func Check(path string, text []byte) error {
 
 func configError(problems []problem) *host.Error {
 	const limit = 8
-	var lines []string
-	for i, p := range problems {
-		if i == limit {
-			lines = append(lines, fmt.Sprintf("and %d more", len(problems)-limit))
-			break
-		}
-		lines = append(lines, fmt.Sprintf("%s:%d:%d: %s", p.pos.file, p.pos.line, p.pos.column, manifest.CleanLine(p.text)))
-	}
-	return host.Errorf(host.ConfigError, "%s", strings.Join(lines, "\n")).WithSteps(step.Operator(step.OpPolicyCheck))
+	lines := lists.Map(problems, func(p problem) string {
+		return fmt.Sprintf("%s:%d:%d: %s", p.pos.file, p.pos.line, p.pos.column, manifest.CleanLine(p.text))
+	})
+	return host.Errorf(host.ConfigError, "%s", strings.Join(spelling.AtMost(lines, limit), "\n")).WithSteps(step.Operator(step.OpPolicyCheck))
 }
 
 // files returns the files that exist, the one with precedence first.

@@ -150,7 +150,7 @@ var layers = map[string][]string{
 	"host/admit": {
 		"host", "host/call", "host/option", "host/policy", "host/protect", "host/reference", "host/search",
 		"host/signature", "host/wasm", "host/wasm/store", "internal/durable", "internal/lists", "manifest",
-		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema",
+		"manifest/generate", "manifest/jsontext", "manifest/lint", "manifest/schema", "manifest/spelling",
 	},
 	"host/api": {"host", "host/origin", "host/redact", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext"},
 	"host/api/openapi": {
