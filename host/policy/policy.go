@@ -312,7 +312,8 @@ func configError(problems []problem) *host.Error {
 	lines := lists.Map(problems, func(p problem) string {
 		return fmt.Sprintf("%s:%d:%d: %s", p.pos.file, p.pos.line, p.pos.column, manifest.CleanLine(p.text))
 	})
-	return host.Errorf(host.ConfigError, "%s", strings.Join(spelling.AtMost(lines, limit), "\n")).WithSteps(step.Operator(step.OpPolicyCheck))
+	text := strings.Join(spelling.AtMost(lines, limit), "\n")
+	return host.Errorf(host.ConfigError, "%s", text).WithSteps(step.Operator(step.OpPolicyCheck))
 }
 
 // files returns the files that exist, the one with precedence first.
