@@ -294,7 +294,7 @@ var layers = map[string][]string{
 	"cmd/parleyd": { // a module of its own
 		".", "cmd/parleyd/internal/telemetry", "cmd/parleyd/internal/fleet", "cmd/parleyd/internal/fleet/catalog",
 		"cmd/parleyd/internal/fleet/records", "host", "host/mcp", "host/mcp/access", "host/mcp/frame", "host/policy",
-		"host/protect", "host/signature", "host/wasm", "internal/durable", "manifest", "manifest/spelling",
+		"host/protect", "host/signature", "host/wasm", "internal/durable", "internal/lazy", "manifest", "manifest/spelling",
 	},
 	"cmd/parleyd/internal/fleet": {
 		".", "cmd/parleyd/internal/fleet/catalog", "host", "host/admit", "host/mcp/access", "host/protect",

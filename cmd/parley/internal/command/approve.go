@@ -154,7 +154,7 @@ type terminal struct {
 func (t *terminal) Approve(ctx context.Context, a *approval.Approval) (approval.Reply, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tty, err := OpenTerminal()
+	tty, err := openTerminal()
 	if err != nil {
 		return approval.Reply{}, approval.NoApproverError("there is no terminal to ask on")
 	}
@@ -237,6 +237,21 @@ func readYes(ctx context.Context, lines *bufio.Reader) (bool, error) {
 	return reply == "y" || reply == "yes", err
 }
 
+// ReadPassword reads the password of a key at the controlling terminal and does not show what is typed.
+func ReadPassword(ctx context.Context, prompt string) (string, error) {
+	tty, err := openTerminal()
+	if err != nil {
+		return "", host.Errorf(host.InvalidArgs,
+			"the key is encrypted, and there is no terminal to ask for its password; expected --password-file FILE")
+	}
+	defer tty.Close()
+	line, err := ReadHidden(ctx, tty, tty, prompt)
+	if errors.Is(err, io.EOF) {
+		err = nil // the text that was typed counts
+	}
+	return line, err
+}
+
 // ReadHidden writes a prompt, and reads a line at a terminal without showing what is typed.
 func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt string) (string, error) {
 	fmt.Fprint(prompts, prompt)
@@ -252,8 +267,8 @@ func ReadHidden(ctx context.Context, tty *os.File, prompts io.Writer, prompt str
 	return string(line), err
 }
 
-// OpenTerminal opens the controlling terminal. An agent behind a pipe does not have one.
-func OpenTerminal() (*os.File, error) {
+// openTerminal opens the controlling terminal. An agent behind a pipe does not have one.
+func openTerminal() (*os.File, error) {
 	name := Either(runtime.GOOS == "windows", "CONIN$", "/dev/tty")
 	return os.OpenFile(name, os.O_RDWR, 0)
 }

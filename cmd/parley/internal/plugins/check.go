@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
@@ -85,7 +86,6 @@ func runPluginCheck(ctx context.Context, app *command.App, name string) error {
 // reportPlugin prints the report on a plugin in a file or a folder that an installation would print, without
 // installing it. The error is invalid_plugin if an installation would be refused.
 func reportPlugin(ctx context.Context, app *command.App, path string) error {
-	noteNewerSource(app, path)
 	data, err := app.Parley().Admission().Report(ctx, path, app.Accept)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func providerOf(app *command.App, word, do string) (host.Provider, error) {
 			return at.Provider, err
 		}
 	}
-	c, err := readPlugin(app, word)
+	c, err := store.ReadCandidate(word, parley.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/cmd/parley/internal/tools"
 	"github.com/parley-tools/parley/host"
@@ -224,7 +225,6 @@ func installPlugin(ctx context.Context, app *command.App, o pluginInstallOptions
 		}
 		path, options.Origin, options.SignatureText = fetched.Path, fetched.Source, fetched.Signature
 	}
-	noteNewerSource(app, path)
 	prepared, err := app.Parley().Admission().Prepare(ctx, path, options)
 	if err != nil {
 		return nil, ofRemote(err, path, o.Path)
@@ -380,7 +380,7 @@ var pluginRunCommand = &command.Command[*pluginRunOptions]{
 }
 
 func runPluginRun(ctx context.Context, app *command.App, opts *pluginRunOptions) error {
-	c, err := readPlugin(app, opts.Path)
+	c, err := store.ReadCandidate(opts.Path, parley.Version)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/admit"
@@ -39,7 +40,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 		return command.MissingWord("plugin sign", "one FILE and --key SECRETKEYFILE",
 			"parley plugin sign ./hello/plugin.wasm --key my.key").WithNext("parley plugin sign --new-key my.key")
 	}
-	c, err := readPlugin(app, opts.Path)
+	c, err := store.ReadCandidate(opts.Path, parley.Version)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 		if opts.PasswordFile != "" {
 			return passwordOf(app, opts.PasswordFile)
 		}
-		return readPassword(ctx, "Password of "+manifest.CleanLine(opts.Key)+": ")
+		return command.ReadPassword(ctx, "Password of "+manifest.CleanLine(opts.Key)+": ")
 	})
 	if err != nil {
 		if known := (*host.Error)(nil); errors.As(err, &known) {
@@ -79,7 +80,7 @@ func runPluginSign(ctx context.Context, app *command.App, opts *pluginSignOption
 
 // newPassword asks twice for the password of a new key.
 func newPassword(ctx context.Context, file string) (string, error) {
-	password, err := readPassword(ctx, "Password of "+manifest.CleanLine(file)+": ")
+	password, err := command.ReadPassword(ctx, "Password of "+manifest.CleanLine(file)+": ")
 	if err != nil {
 		e := host.AsError(err)
 		if e.Code == host.InvalidArgs { // there is no terminal
@@ -88,7 +89,7 @@ func newPassword(ctx context.Context, file string) (string, error) {
 		}
 		return "", e
 	}
-	again, err := readPassword(ctx, "The same again: ")
+	again, err := command.ReadPassword(ctx, "The same again: ")
 	if err == nil && again != password {
 		err = host.Errorf(host.InvalidArgs, "the two passwords differ; no key was made")
 	}
@@ -136,21 +137,6 @@ func newKey(ctx context.Context, app *command.App, opts *pluginSignOptions) erro
 	next := []string{"parley plugin sign FILE --key " + command.ShellQuote(data.SecretKey)}
 	return app.PrintNext(data, next, command.Text("Wrote %s, to be kept secret, and %s:\n  %s\n", data.SecretKey,
 		data.PublicKey, data.Key))
-}
-
-// readPassword reads a password at the controlling terminal and does not show what is typed.
-func readPassword(ctx context.Context, prompt string) (string, error) {
-	tty, err := command.OpenTerminal()
-	if err != nil {
-		return "", host.Errorf(host.InvalidArgs,
-			"the key is encrypted, and there is no terminal to ask for its password; expected --password-file FILE")
-	}
-	defer tty.Close()
-	line, err := command.ReadHidden(ctx, tty, tty, prompt)
-	if errors.Is(err, io.EOF) {
-		err = nil // the text that was typed counts
-	}
-	return line, err
 }
 
 var pluginVerifyCommand = &command.Command[*pluginVerifyOptions]{
@@ -252,7 +238,7 @@ type pluginVerifyOptions struct {
 // fileOrInstalled reads a plugin from a file or folder or, if that does not exist, an installed plugin.
 func fileOrInstalled(app *command.App, word string) (*store.Candidate, error) {
 	if _, err := os.Stat(word); err == nil {
-		return readPlugin(app, word)
+		return store.ReadCandidate(word, parley.Version)
 	}
 	if entry, err := app.Parley().Store().Find(word); err == nil {
 		return app.Parley().Store().Open(entry)
@@ -265,7 +251,7 @@ func fileOrInstalled(app *command.App, word string) (*store.Candidate, error) {
 		return nil, host.Errorf(host.NotFound, "%s is part of this binary and has no signature of its own",
 			manifest.CleanLine(word)).WithSteps(step.Operator(step.OpPluginShow, word))
 	}
-	return readPlugin(app, word)
+	return store.ReadCandidate(word, parley.Version)
 }
 
 // readPublicKey parses a public key, or reads it from a file.

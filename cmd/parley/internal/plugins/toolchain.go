@@ -17,7 +17,6 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/step"
-	"github.com/parley-tools/parley/host/wasm/store"
 	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/sections"
@@ -79,30 +78,6 @@ func findLanguage(dir string) (language, []string, error) {
 	}
 	return language{}, nil, host.Errorf(host.InvalidArgs, message, manifest.CleanLine(dir)).
 		WithSteps(step.Operator(step.OpHelp, "plugin pack"), step.Operator(step.OpHelp, "plugin new"))
-}
-
-// readPlugin reads a plugin from a file or a folder.
-func readPlugin(app *command.App, path string) (*store.Candidate, error) {
-	noteNewerSource(app, path)
-	return store.ReadCandidate(path, parley.Version)
-}
-
-// noteNewerSource prints a note if the source in a folder has changed since its plugin was built.
-func noteNewerSource(app *command.App, dir string) {
-	built, err := os.Stat(filepath.Join(dir, "plugin.wasm"))
-	l, files, noSource := findLanguage(dir)
-	if err != nil || noSource != nil {
-		return
-	}
-	if l.sdk != "" {
-		files = append(files, sourceManifest)
-	}
-	for _, name := range files {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.ModTime().After(built.ModTime()) {
-			app.Notice(manifest.CleanLine(name) + " is newer than plugin.wasm; parley plugin build makes it again")
-			return
-		}
-	}
 }
 
 // compiler compiles source files to out, as a reactor or a command, depending on the kind of the manifest.

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"github.com/parley-tools/parley/host/mcp/access"
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/protect"
+	"github.com/parley-tools/parley/internal/lazy"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/spelling"
 )
@@ -122,7 +122,7 @@ func parse(path string, data []byte, check func(*Config, *faults)) (*Config, err
 	} else if e, is := errors.AsType[*toml.DecodeError](err); is {
 		line, column := e.Position()
 		text := strings.TrimPrefix(e.Error(), "toml: ")
-		if found := wrongType.FindStringSubmatch(text); found != nil {
+		if found := wrongType().FindStringSubmatch(text); found != nil {
 			expected := cmp.Or(map[string]string{"string": "a string", "bool": "true or false", "int": "a whole number",
 				"float64": "a number", "[]string": `a list of strings, such as ["a", "b"]`}[found[2]], "a table")
 			text = fmt.Sprintf("expected %s, got a TOML %s", expected, found[1])
@@ -137,7 +137,7 @@ func parse(path string, data []byte, check func(*Config, *faults)) (*Config, err
 }
 
 // wrongType matches the error of a value that a field of Config cannot hold.
-var wrongType = regexp.MustCompile(`^cannot decode TOML (.+) into (?:struct field \S+ of type|a Go value of type) (\S+)$`)
+var wrongType = lazy.Pattern(`^cannot decode TOML (.+) into (?:struct field \S+ of type|a Go value of type) (\S+)$`)
 
 // checkCommon checks what services and workers have in common.
 func (c *Config) checkCommon(f *faults) {
