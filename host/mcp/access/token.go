@@ -76,12 +76,14 @@ func Find(accepted []Token, token string) (Token, error) {
 	return accepted[at], nil
 }
 
-// WhileAccepted serves requests, and cancels each whose token is no longer accepted: a stream can stay open for days.
+// WhileAccepted serves requests, and ends each stream of messages whose token is no longer accepted, because a stream
+// can stay open for days. A call has a timeout, and keeps the token that it began with.
 func WhileAccepted(next http.Handler, verify func(context.Context, string) (Token, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		if header := strings.Fields(r.Header.Get("Authorization")); verify != nil && len(header) > 0 {
+		isStream := r.Method == http.MethodGet || r.Header.Get("Mcp-Method") == "subscriptions/listen"
+		if header := strings.Fields(r.Header.Get("Authorization")); isStream && verify != nil && len(header) > 0 {
 			go func() {
 				tick := time.NewTicker(time.Second)
 				defer tick.Stop()

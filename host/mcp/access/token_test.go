@@ -1,6 +1,10 @@
 package access_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,4 +64,26 @@ func TestTokenFile(t *testing.T) {
 	}; !slices.Equal(notices, want) {
 		t.Errorf("the notices %q, want %q", notices, want)
 	}
+}
+
+// TestWhileAccepted serves requests whose token is no longer accepted: streams end, and a call that began before them
+// does not.
+func TestWhileAccepted(t *testing.T) {
+	refuse := func(context.Context, string) (access.Token, error) {
+		return access.Token{}, errors.New("the token has expired")
+	}
+	serve := func(method, of string, handler http.HandlerFunc) {
+		r := httptest.NewRequestWithContext(t.Context(), method, "/mcp", nil)
+		r.Header.Set("Authorization", "Bearer some-token-of-16")
+		r.Header.Set("Mcp-Method", of)
+		access.WhileAccepted(handler, refuse).ServeHTTP(httptest.NewRecorder(), r)
+	}
+	serve(http.MethodPost, "tools/call", func(_ http.ResponseWriter, r *http.Request) {
+		for _, stream := range [][2]string{{http.MethodGet, ""}, {http.MethodPost, "subscriptions/listen"}} {
+			serve(stream[0], stream[1], func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		}
+		if r.Context().Err() != nil {
+			t.Error("a call was ended")
+		}
+	})
 }
