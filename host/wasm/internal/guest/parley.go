@@ -282,7 +282,8 @@ func readResponse(data []byte) (callResponse, error) {
 		// These hide the fields of the response. Neither have tags, so their names in JSON are the same.
 		Warnings, Message, Invalid, Content json.RawMessage
 	}
-	dec := strict(data)
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields() // a misspelt result would otherwise be null without a word
 	err := dec.Decode(&parts)
 	if rest := bytes.TrimSpace(data[dec.InputOffset():]); err == nil && len(rest) > 0 {
 		err = fmt.Errorf("the JSON value is followed by %.60q", rest)
@@ -308,7 +309,7 @@ func readResponse(data []byte) (callResponse, error) {
 				world.MaxResponsePart)
 		}
 		if p.into != nil && len(p.raw) > 0 {
-			if err := strict(p.raw).Decode(p.into); err != nil {
+			if err := json.Unmarshal(p.raw, p.into); err != nil {
 				return r, typed(p.name, err)
 			}
 		}
@@ -316,22 +317,11 @@ func readResponse(data []byte) (callResponse, error) {
 	return r, nil
 }
 
-// strict returns a decoder that refuses unknown fields: a misspelt result would otherwise be null without a word.
-func strict(data []byte) *json.Decoder {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	return dec
-}
-
-// responseFields are the fields of the parts of a response.
-var responseFields = map[string]string{"a response": "ok, result, content, warnings, exit, message, details, invalid",
-	"content": "type, text, data, mime, uri", "invalid": "pointer, expected, provided, suggestion"}
-
 // typed says in words of the ABI which part of a response has the wrong type. "" stands for the whole.
 func typed(part string, err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		part = cmp.Or(part, "a response")
-		return fmt.Errorf("%s is not a field of %s; expected %s", field, part, responseFields[part])
+		return fmt.Errorf("%s is not a field of a response; expected ok, result, content, warnings, exit, message, details "+
+			"or invalid", field)
 	}
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
@@ -496,7 +486,7 @@ func readContent(raw json.RawMessage, into *[]job.Content) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	dec := strict(raw)
+	dec := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := dec.Token(); err != nil || open != json.Delim('[') {
 		return errors.New("content is not an array")
 	}
