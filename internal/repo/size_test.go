@@ -45,8 +45,8 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1806,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles; rights; others
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4813,  // options; roots; ids; pins, also large; tokens; drains; traces; texts; metas
-	"host/wasm":                10951, // compilations ahead; imports; the index; caches; other machines; no manifest
+	"host/mcp":                 4814,  // options; roots; ids; pins, also large; tokens; drains; traces; texts; metas
+	"host/wasm":                10945, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4233,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 867,   // logins; requests by bindings, styles of OpenAPI, answers, next pages
