@@ -26,7 +26,7 @@ build_plugin = build_plugin() { \
 RACE := ./cdp/internal/keeper/... ./host ./host/approve ./host/call ./host/record ./host/record/audit ./host/record/trace
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
-# Four runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
+# Three runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
 # instead of for what they test. `make lint` vets, with more checks than go test.
 TESTFLAGS := -timeout 40m -p 1 -parallel 2 -vet=off
 
@@ -51,7 +51,7 @@ demo: setup build ## show the main job against a real browser
 
 test: setup programs build ## run all tests, the concurrent packages with the race detector
 	@changed() { git status --porcelain 2>/dev/null | sort; }; before=$$(changed || true); status=0; \
-	$(MAKE) --no-print-directory --keep-going --jobs 4 test-cli test-race test-plain test-service test-browser test-bench || status=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs 3 test-cli test-race test-browser test-plain test-service test-bench || status=1; \
 	left=$$(comm -13 <(echo "$$before") <(changed || true)); \
 	if [[ -n $$left ]]; then echo "the tests changed files of the tree:"; echo "$$left"; exit 1; fi; \
 	exit $$status

@@ -234,7 +234,7 @@ func testPartitionOfFront(t *testing.T, part func(*fleettest.Proxy)) {
 	w.await("the catalog", func() bool { return w.lists("echo") })
 	w.start("a", 3)
 	long := w.later("work.rest", `{"ms":1000}`, 3*partition())
-	short := w.later("work.rest", `{"ms":1000}`, partition()/2)
+	short := w.later("work.rest", `{"ms":1000}`, partition()-time.Second)
 	written := w.later("work.act", w.act("written", "POST", 1000), 3*partition())
 	w.await("the calls", func() bool { return w.count("POST /written") == 1 && w.free() == 0 })
 	var line []<-chan outcome
