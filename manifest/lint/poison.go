@@ -254,8 +254,8 @@ func skeleton(name string) string {
 
 var neighborSkeleton = remembered(skeleton)
 
-var glance = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d", "0", "o", "1", "l", "i", "l", "5", "s",
-	"_", "", "-", "", ".", "")
+var glance = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d", "0", "o", "1", "l", "i", "l", "3", "e", "4", "a",
+	"5", "s", "7", "t", "_", "", "-", "", ".", "")
 
 func checkLookAlikeName(l *linter) {
 	for _, p := range l.others {
