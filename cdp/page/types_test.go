@@ -82,7 +82,7 @@ type UploadedFile struct {
 type FillParams struct {
 	In      string `json:"in,omitempty"`
 	Element string `json:"element"`
-	Value   string `json:"value,omitempty"`
+	Value   string `json:"value"`
 	Secret  string `json:"secret,omitempty"`
 	Submit  bool   `json:"submit,omitempty"`
 }

@@ -61,7 +61,6 @@ type Failure struct {
 	Hosts   bool // elements may have closed shadow roots, which were not searched
 	Total   int
 	Near    []Element
-	Still   float64  // for how long nothing has shown that this may change, in milliseconds; 0 if unknown
 	By      *Element // what covers or clips the element
 	// Unsearched is the number of frames that were not searched.
 	Unsearched int

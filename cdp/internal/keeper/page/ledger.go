@@ -55,7 +55,6 @@ type Ledger struct {
 	turn     chan struct{} // holds one element while an act is under way, so that acts do not overlap
 	Acts     int           // number of acts so far
 	Of       string        // a description of the last act that began
-	Began    time.Time     // when it began
 	Seq      int64         // the newest event that was reported
 	In       Frame         // the document of the last act's element
 	Document string        // the letters of the document in which the last act ended; URL is that document's
@@ -78,7 +77,7 @@ type download struct {
 // before it.
 func (l *Ledger) Begin(of string, in Frame, seq int64) {
 	l.Acts++
-	l.Of, l.In, l.Seq, l.Began = of, in, seq, time.Now()
+	l.Of, l.In, l.Seq = of, in, seq
 }
 
 // actionParams are the parameters of an event that an act can cause.

@@ -103,25 +103,10 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			v.AskLate() // about the document of the previous act, if it is another one: this act may change it
 			return start, nil
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().Add(late).After(until) ||
-			failure.Why == "it is read-only" && time.Now().After(soon) || v.Ctx.Err() != nil || isIdle(v, failure.Still):
+			failure.Why == "it is read-only" && time.Now().After(soon) || v.Ctx.Err() != nil:
 			return nil, page.NotFound(v, failure, word)
 		}
 	}
-}
-
-// idleTime is how long nothing must have happened before an act gives up its element early. Most pages that enable an
-// element by a timer do so sooner.
-const idleTime = 4 * time.Second
-
-// isIdle reports whether nothing suggests that the page is about to change: there was no act, and the document has been
-// still for idleTime, and no request is under way. still is what page.js says, in milliseconds.
-func isIdle(v *page.Visit, still float64) bool {
-	if min(time.Duration(still)*time.Millisecond, time.Since(v.Ledger().Began)) < idleTime {
-		return false
-	}
-	a := page.NewActivity(v.Page.ID, 0, map[string]string{})
-	a.Read(v)
-	return len(a.Pending) == 0
 }
 
 // throughFrames converts the point of an element in a frame to a point of the page, and guards the frames around the
@@ -204,7 +189,7 @@ func pointAt(v *page.Visit, word string, h how, send func(*begun) *api.Error) (*
 			if start.To.Ref != "" {
 				meant = start.To.Element
 			}
-			return e, last, page.Exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, h.verb), nil)
+			return nil, nil, page.Exit("not_ready", fmt.Sprintf("%s did not receive the %s", meant, h.verb), nil)
 		}
 		return e, last, nil
 	}
@@ -297,17 +282,13 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	}
 	d := dragOnce(v, p.Element, h, 0)
 	byKeys := d.isStill() && d.start.Keys != "" && d.start.Steps > 0
-	if (d.isStill() || d.start != nil && d.start.Sorts && d.stays()) && !byKeys &&
-		v.Patience() > 4*longPress*time.Millisecond {
-		item := d.start.Element
-		if again := dragOnce(v, cmp.Or(d.start.Grip, p.Element), h, longPress); again.start != nil {
-			d, again.start.Element = again, item
-		}
+	if d.isStill() && !byKeys && v.Patience() > 4*longPress*time.Millisecond {
+		d = dragOnce(v, p.Element, h, longPress)
 	}
 	switch {
 	case byKeys:
 		return dragByKeys(v, d.start, d.was)
-	case d.err != nil && (d.last == nil || !d.isStill() || p.To == "" || d.start.Role == "Canvas"):
+	case d.err != nil:
 		return nil, d.err
 	case d.dropped && !d.last.Received && d.was == d.now:
 		return nil, page.Exit("not_ready", "it was dragged, but nothing accepted the drop", nil)
@@ -320,11 +301,6 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 			"handle if it has one, or try page.press if keys move it", nil)
 	case p.To != "" && d.start.Role != "Canvas" && d.stays():
 		d.e.addNote("it is back where it was")
-	}
-	d.e.On = d.start.on()
-	if in := true; d.was != d.now && d.start.Role == "treeitem" && d.start.To.Role == "treeitem" &&
-		v.Script(d.start.in, &in, "nests", d.start.Ref, d.start.To.Ref) == nil && !in {
-		d.e.addNote("it is now beside " + d.start.To.Element.String() + ", not in it")
 	}
 	return d.e, nil
 }
@@ -625,22 +601,14 @@ type typeParams struct {
 	Submit  bool   `json:"submit"`
 }
 
-// typeText types a text, key by key, at the end of the present text. It reports what a field holds instead of it.
+// typeText types a text, key by key, at the end of the present text.
 func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
 	events := keysOf(p.Text)
 	if p.Submit {
 		events = append(events, key("Enter", 0)...)
 	}
-	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "type"})
-	if err != nil {
-		return nil, err
-	}
-	e, last, err := finish(v, start, sendKeys(v, events))
-	if held := last.Value; err == nil && held != nil && len(*held) < 200 && letters(*held) != "" &&
-		!strings.Contains(letters(*held), letters(p.Text)) {
-		e.addNote("the field now holds " + page.Quote(page.Clip(*held, 80)))
-	}
-	return e, err
+	return act(v, p.Element, how{Focused: true, Covered: no, verb: "type"},
+		func(*begun) *api.Error { return sendKeys(v, events) })
 }
 
 // keysOf returns the events of the keys that type a text.

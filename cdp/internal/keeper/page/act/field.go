@@ -20,11 +20,11 @@ type field struct {
 	List, Input              bool        // List: it shows what is chosen in a list; Input: it is an input
 	Open, Invalid            bool        // Open: it shows a list; Invalid: its value keeps the form from being sent
 	Focused                  bool        // the page has the focus
-	Left                     string      // what became of it when it was left, if anything: a key of whenLeft
+	Gone, Stayed             bool        // Gone: it disappeared when it was left; Stayed: it was not left
+	Took, Tags               bool        // Took: the page took its text when it was left; Tags: it makes tags of texts
 	Boxes                    bool        // it takes the first character of the value; later fields take the others
 	Completes                bool        // until it is left, it may list completions of a text
 	Held, Would              string      // Held: its value; Would: what the browser would make of the new value
-	Beside                   string      // the text around it, if it was given a phone number
 	Calendars                bool        // the page has something that may be a calendar
 	Ended                    *ended      // the result of the act, if it is over
 	Month                    string      // the month that its calendar shows, such as: March 2026
@@ -103,12 +103,11 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		return r, nil
 	}
 	r.addNote(note)
-	if last.Value == nil || start.isGone() || p.Secret != "" || p.Submit || start.Boxes ||
-		!start.Editable && !start.Picker {
+	if last.Value == nil || start.Gone || p.Secret != "" || p.Submit || start.Boxes || !start.Editable && !start.Picker {
 		return r, nil
 	}
 	if !same(*last.Value, value) {
-		if !fits(*last.Value, value, "") && !endsPhone(*last.Value, value) { // accepted, and changed later
+		if !fits(*last.Value, value, "") { // the field accepted the value, and changed it later
 			return nil, start.restore(v, stays, value, *last.Value)
 		}
 		r.Value = *last.Value
@@ -203,12 +202,11 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		if err == nil {
 			err = v.Script(start.in, &now, "held", start.Ref, leave, false, typed, rest)
 		}
-		if start.Left = now.Left; err == nil && now.isGone() {
+		if start.Gone = now.Gone || now.Took; err == nil && start.Gone {
 			return now.left(stay), nil
 		}
 		last := i == len(ways)-1
-		taken := err == nil && !now.Invalid && (fits(now.Held, typed, before) || now.dials(typed)) &&
-			(last || leave != tabbed || !now.Open)
+		taken := err == nil && !now.Invalid && fits(now.Held, typed, before) && (last || leave != tabbed || !now.Open)
 		if taken = taken && (start.Input || i == 0 || same(now.Held, typed)); taken && leave == tabbed {
 			taken, err = start.inCalendar(v, value)
 		}
@@ -233,17 +231,6 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	return "", start.restore(v, leave, value, now.Held)
 }
 
-// dials reports whether a field holds a phone number without the country's code, which it shows beside it.
-func (now field) dials(number string) bool {
-	code := strings.TrimSuffix(letters(number), letters(now.Held))
-	return endsPhone(now.Held, number) && slices.Contains(figure().FindAllString(now.Beside, -1), code)
-}
-
-// endsPhone reports whether a text is the end of a phone number that begins with the country's code.
-func endsPhone(text, number string) bool {
-	return letters(text) != "" && strings.HasPrefix(number, "+") && strings.HasSuffix(letters(number), letters(text))
-}
-
 // typeDigits types the digits of a date. It is for fields in which a complete part selects the next one in a later
 // frame.
 func typeDigits(v *page.Visit, date string) *api.Error {
@@ -261,25 +248,21 @@ func (start *begun) inserts(leave leaving, text string) bool {
 	return leave == andBack && start.Focused && text != "" && !strings.ContainsAny(text, "\r\n")
 }
 
-// whenLeft describes what becomes of filled fields when they are left.
-var whenLeft = map[string]string{
-	"taken":   "the page took the text when the field was left, and shows it next to the field",
-	"gone":    "it went away when it lost the focus",
-	"tag":     "it holds a text, which is not a tag yet: page.press Enter makes it one",
-	"focused": "it keeps the focus, as a list for the text may be shown; if the page reads it only then: page.press Tab",
-}
-
-// left describes what became of a filled field when it was left. submitted means that the caller need not do anything
-// more.
+// left describes what happened to a filled field when it was left. submitted means that the caller need not do
+// anything more.
 func (now field) left(submitted bool) string {
-	if submitted && now.Left == "tag" {
-		return ""
+	switch {
+	case now.Took:
+		return "the page took the text when the field was left, and shows it next to the field"
+	case now.Gone:
+		return "it went away when it lost the focus"
+	case now.Tags && !submitted:
+		return "it holds a text, which is not a tag yet: page.press Enter makes it one"
+	case now.Stayed:
+		return "it keeps the focus, as a list for the text may be shown; if the page reads it only then: page.press Tab"
 	}
-	return whenLeft[now.Left]
+	return ""
 }
-
-// isGone reports whether a field was left, and holds nothing any more.
-func (now field) isGone() bool { return now.Left == "taken" || now.Left == "gone" }
 
 // inCalendar reports whether the calendar that a field shows while it has the focus shows the date. It returns true
 // for a field without a calendar. Some pages keep a text that they cannot read, or do not read.
