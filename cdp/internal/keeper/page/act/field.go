@@ -58,10 +58,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 	if p.Value == nil && p.Secret == "" {
 		return nil, page.Invalid("/value", `a text ("" clears the field), or the name of a secret in secret`, "nothing", "")
 	}
-	value := ""
-	if p.Value != nil {
-		value = *p.Value
-	}
+	value := *cmp.Or(p.Value, new(string))
 	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Field: true, Value: value,
 		verb: "fill"})
 	if err != nil {
