@@ -90,7 +90,7 @@ func TestSourceMaps(t *testing.T) {
 		waitUntil(t, name, func() bool {
 			var err error
 			r, err = run(t, c, Console, ConsoleParams{Limit: 10, Level: "error"})
-			return err == nil && r.Errors == 1
+			return err == nil && r.Errors == 1 && !strings.Contains(r.LeftOut, "not read within")
 		})
 		want := regexp.MustCompile(`^error Uncaught TypeError: deep 1 \(` + test.want + `\)$`)
 		if !want.MatchString(r.Text) || strings.TrimPrefix(r.LeftOut, "source map of /assets/app.js: ") != test.left {

@@ -634,7 +634,7 @@ func TestReadCandidate(t *testing.T) {
 		{"empty.wasm", host.InvalidPlugin, "the file is empty"},
 		{"text.wasm", host.InvalidPlugin, `it begins with "hello, I"`},
 		{"half.wasm", host.InvalidPlugin, "ends within the header"},
-		{"cut.wasm", host.InvalidPlugin, "bytes is declared"},
+		{"cut.wasm", host.InvalidPlugin, "it declares 104 bytes and has 94"},
 		{"component.wasm", host.InvalidPlugin, "this is a component"},
 		{"bare.wasm", host.InvalidPlugin, "contains no manifest, and there is none beside it in"},
 		{"zipped.wasm", host.InvalidPlugin, "gunzip"},

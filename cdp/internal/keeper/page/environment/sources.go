@@ -50,7 +50,11 @@ func findSources(v *page.Visit, messages []*message) (leftOut string) {
 			continue
 		}
 		delete(calls, x.sent.URL)
-		if err := x.findSources(v, of); err != nil {
+		err := x.findSources(v, of)
+		if err != nil && v.Ctx.Err() != nil {
+			err = fmt.Errorf("it was not read within %s", mapTime)
+		}
+		if err != nil {
 			left = append(left, fmt.Sprintf("source map of %s: %v", shortURL(x.sent.URL), err))
 		}
 		read++
