@@ -40,7 +40,7 @@ func findSources(v *page.Visit, messages []*message) (leftOut string) {
 	ctx := v.Ctx
 	defer func() { v.Ctx = ctx }()
 	var cancel context.CancelFunc
-	v.Ctx, cancel = context.WithTimeout(ctx, v.Within(mapTime))
+	v.Ctx, cancel = context.WithTimeoutCause(ctx, v.Within(mapTime), fmt.Errorf("it was not read within %s", mapTime))
 	defer cancel()
 	var left []string
 	read := 0
@@ -50,12 +50,8 @@ func findSources(v *page.Visit, messages []*message) (leftOut string) {
 			continue
 		}
 		delete(calls, x.sent.URL)
-		err := x.findSources(v, of)
-		if err != nil && v.Ctx.Err() != nil {
-			err = fmt.Errorf("it was not read within %s", mapTime)
-		}
-		if err != nil {
-			left = append(left, fmt.Sprintf("source map of %s: %v", shortURL(x.sent.URL), err))
+		if err := x.findSources(v, of); err != nil {
+			left = append(left, fmt.Sprintf("source map of %s: %v", shortURL(x.sent.URL), cmp.Or(context.Cause(v.Ctx), err)))
 		}
 		read++
 	}
