@@ -246,6 +246,9 @@ func (c *Catalog) nearestPlugins(name string) []spelling.Near {
 // since the plugin may have been left out, tools and groups near to the whole name. A single word suggests only tools
 // and groups of exactly this name.
 func (c *Catalog) unknownName(plugin, local string) *Error {
+	if plugin == "" {
+		return Errorf(NotFound, "the name of a tool is missing; expected plugin.tool").WithSteps(step.List(""))
+	}
 	e := Errorf(NotFound, "no plugin is named %s", Printable(plugin))
 	typed := plugin
 	if local != "" {

@@ -68,8 +68,8 @@ func TestCallNotFound(t *testing.T) {
 		{"shop.ordr", "shop has no tool or group ordr", "shop.order:1", "list shop"},
 		{"shop.ordre.list", "shop has no tool or group ordre.list", "shop.order.list:1", "list shop"},
 		{"shop.completely_different", "shop has no tool or group completely_different", "", "list shop"},
-		{"", `no plugin is named ""`, "", "list"},
-		{".", `no plugin is named ""`, "", "list"},
+		{"", "the name of a tool is missing; expected plugin.tool", "", "list"},
+		{".", "the name of a tool is missing; expected plugin.tool", "", "list"},
 		{"shop.\x1b[31mecho\u202e", `shop has no tool or group \u001b[31mecho\u202e`, "", "describe shop.echo"},
 	} {
 		a := makeCall(t, h, c.name, "{}")

@@ -28,7 +28,7 @@ var maxLines = map[string]int{
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
 	"host/session":             474,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                     1359,  // inner errors; violations; templates; costs; tracers; approvals; quotas; pools
+	"host":                     1362,  // inner errors; violations; templates; tracers; approvals; quotas; pools; no name
 	"host/approval":            92,    // from host, as the next six
 	"host/caller":              90,    // who asks; what the trace of a request shows
 	"host/grant":               119,   // rights, limits, quotas; the names of denials, from host/rights
@@ -66,7 +66,7 @@ var maxLines = map[string]int{
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags
 	"cmd/parleyd":              1575,  // the service, a module of its own; a fleet, its accounts and records; types
-	"cmd":                      14585, // documents in the binary; clients, logins; help; corrections; other programs
+	"cmd":                      14598, // documents in the binary; clients, logins; parts of names; corrections; other programs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1461,  // older versions, confirmed; tools in use; what is published; full disks
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

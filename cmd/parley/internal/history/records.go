@@ -106,6 +106,8 @@ func (j journal[R]) show(f Filter, opts *pageOptions, line string, then func([]R
 	var next []string
 	if page.Cursor != "" {
 		next = []string{again(line, opts.Flags, page.Cursor)}
+	} else if len(page.Records) == 0 && j.widen(filter, opts.Flags) {
+		next = []string{again(line, opts.Flags, "")}
 	}
 	next = append(next, then(page.Records)...)
 	return j.app.Print(page, next, func(w io.Writer) {
@@ -114,14 +116,27 @@ func (j journal[R]) show(f Filter, opts *pageOptions, line string, then func([]R
 	})
 }
 
-// again returns a command with its options and another cursor.
+// widen replaces the names in a filter by patterns that match them as parts of names. It reports whether there are
+// records of these.
+func (j journal[R]) widen(filter record.Filter, flags *pflag.FlagSet) bool {
+	for option, name := range map[string]*string{"tool": &filter.Tool, "caller": &filter.Caller} {
+		if *name != "" && !strings.Contains(*name, "*") {
+			*name = "*" + *name + "*"
+			_ = flags.Set(option, *name)
+		}
+	}
+	page, err := j.records(nil).Page(filter, "", 1)
+	return err == nil && len(page.Records) > 0
+}
+
+// again returns a command with its options, and with a cursor unless it is empty.
 func again(line string, flags *pflag.FlagSet, cursor string) string {
 	flags.Visit(func(flag *pflag.Flag) {
 		if flag.Name != "cursor" && flag.Name != "json" {
 			line += " --" + flag.Name + command.When(flag.Value.Type() != "bool", " "+command.QuoteWord(flag.Value.String()))
 		}
 	})
-	return line + " --cursor " + cursor
+	return line + command.When(cursor != "", " --cursor "+cursor)
 }
 
 // foot ends a page for people: how many records it has, and how far it has read.
