@@ -9,41 +9,43 @@
 // roots and drawings have no such properties.
 
 const bound = Function.prototype.call;
-const method = (of, name) => bound.bind(of.prototype[name]);
-const getter = (of, name) => bound.bind(Object.getOwnPropertyDescriptor(of.prototype, name).get);
+const method = (name, of = Element) => bound.bind(of.prototype[name]);
+const getter = (name, of = Element) => bound.bind(Object.getOwnPropertyDescriptor(of.prototype, name).get);
+const ofDocument = (name, kind = getter) => {
+	const member = kind(name, Document);
+	return (...args) => member(document, ...args);
+};
+const arrayBy = (find) => (...args) => [...find(...args)];
 
-const nodeType = getter(Node, "nodeType"), parentNode = getter(Node, "parentNode");
-const firstChild = getter(Node, "firstChild"), nextSibling = getter(Node, "nextSibling");
-const childNodes = getter(Node, "childNodes"), textContent = getter(Node, "textContent");
-const isConnected = getter(Node, "isConnected");
-const rootNode = method(Node, "getRootNode"), contains = method(Node, "contains");
-const tag = getter(Element, "localName"), namespace = getter(Element, "namespaceURI");
-const attribute = method(Element, "getAttribute"), has = method(Element, "hasAttribute");
-const matches = method(Element, "matches"), closest = method(Element, "closest");
-const query = method(Element, "querySelector"), queryAll = method(Element, "querySelectorAll");
-const openRoot = getter(Element, "shadowRoot");
-const assignedSlot = getter(Element, "assignedSlot"), clientRects = method(Element, "getClientRects");
-const ownRect = method(Element, "getBoundingClientRect"), scrollIntoView = method(Element, "scrollIntoView");
-const checkVisibility = method(Element, "checkVisibility"), innerHTML = getter(Element, "innerHTML");
-const innerText = getter(HTMLElement, "innerText"), isEditable = getter(HTMLElement, "isContentEditable");
-const htmlTabIndex = getter(HTMLElement, "tabIndex");
-const isInert = getter(HTMLElement, "inert"), focusHTML = method(HTMLElement, "focus");
-const documentElement = getter(Document, "documentElement"), elementById = method(Document, "getElementById");
-const evaluateXPath = method(Document, "evaluate");
-const animations = method(Document, "getAnimations");
-const queryDocument = method(Document, "querySelectorAll"), titleOf = getter(Document, "title");
-const activeIn = getter(Document, "activeElement"), pointInDocument = method(Document, "elementFromPoint");
-const readyState = getter(Document, "readyState"), contentType = getter(Document, "contentType");
-const dispatch = method(EventTarget, "dispatchEvent");
-const listen = method(EventTarget, "addEventListener"), unlisten = method(EventTarget, "removeEventListener");
-const scrollingElement = getter(Document, "scrollingElement"), createElement = method(Document, "createElement");
+const nodeType = getter("nodeType", Node), parentNode = getter("parentNode", Node);
+const firstChild = getter("firstChild", Node), nextSibling = getter("nextSibling", Node);
+const childNodes = arrayBy(getter("childNodes", Node)), textContent = getter("textContent", Node);
+const isConnected = getter("isConnected", Node), rootNode = method("getRootNode", Node);
+const contains = method("contains", Node), tag = getter("localName"), namespace = getter("namespaceURI");
+const attribute = method("getAttribute"), has = method("hasAttribute");
+const ariaOf = (el, name) => attribute(el, "aria-" + name), matches = method("matches"), closest = method("closest");
+const query = method("querySelector"), queryAll = arrayBy(method("querySelectorAll"));
+const openRoot = getter("shadowRoot"), assignedSlot = getter("assignedSlot"), clientRects = method("getClientRects");
+const ownRect = method("getBoundingClientRect"), scrollIntoView = method("scrollIntoView");
+const checkVisibility = method("checkVisibility"), innerHTML = getter("innerHTML");
+const innerText = getter("innerText", HTMLElement), isEditable = getter("isContentEditable", HTMLElement);
+const htmlTabIndex = getter("tabIndex", HTMLElement), isInert = getter("inert", HTMLElement);
+const focusHTML = method("focus", HTMLElement), documentElement = ofDocument("documentElement");
+const elementById = ofDocument("getElementById", method), evaluateXPath = ofDocument("evaluate", method);
+const animations = ofDocument("getAnimations", method);
+const queryDocument = arrayBy(ofDocument("querySelectorAll", method)), titleOf = ofDocument("title");
+const activeIn = ofDocument("activeElement"), pointInDocument = ofDocument("elementFromPoint", method);
+const readyState = ofDocument("readyState"), contentType = ofDocument("contentType");
+const dispatch = method("dispatchEvent", EventTarget), listen = method("addEventListener", EventTarget);
+const unlisten = method("removeEventListener", EventTarget), scrollingElement = ofDocument("scrollingElement");
+const createElement = ofDocument("createElement", method);
 
 const clock = () => performance.now(); // milliseconds
 
 // rootElement returns the outermost element of the document. One that has none, as while it is replaced, is empty.
-const rootElement = () => documentElement(document) || createElement(document, "html");
+const rootElement = () => documentElement() || createElement("html");
 
-const isElement = (node) => nodeType(node) === 1;
+const isElement = (node) => nodeType(node) === 1, isText = (node) => nodeType(node) === 3;
 const isHTML = (el) => el instanceof HTMLElement;
 const isSelect = (el) => tag(el) === "select";
 const textIn = (el) => (isHTML(el) ? innerText(el) : textContent(el)) || "";
@@ -53,7 +55,7 @@ const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElemen
 // pictured returns the image on which an area of an image map is, and any other element itself.
 function pictured(el) {
 	const map = tag(el) === "area" && closest(el, "map");
-	return map && queryDocument(document, `img[usemap="#${CSS.escape(attribute(map, "name"))}"]`)[0] || el;
+	return map && queryDocument(`img[usemap="#${CSS.escape(attribute(map, "name"))}"]`)[0] || el;
 }
 const center = (el, at = "center") => scrollIntoView(pictured(el), {block: at, inline: at, behavior: "instant"});
 
@@ -95,7 +97,7 @@ function parent(node) {
 	const slot = isElement(node) ? assignedSlot(node) : node.assignedSlot;
 	if (slot) return slot;
 	const up = parentNode(node);
-	return up instanceof ShadowRoot ? up.host : up && nodeType(up) === 1 ? up : null;
+	return up instanceof ShadowRoot ? up.host : up && isElement(up) ? up : null;
 }
 
 function children(el) {
@@ -125,7 +127,7 @@ function byIds(el, name) {
 	const ids = attribute(el, name);
 	if (!ids) return [];
 	const root = rootNode(el);
-	const find = root instanceof ShadowRoot ? (x) => root.getElementById(x) : (x) => elementById(document, x);
+	const find = root instanceof ShadowRoot ? (x) => root.getElementById(x) : elementById;
 	return ids.split(/\s+/).filter(Boolean).map(find).filter(Boolean);
 }
 
@@ -210,6 +212,8 @@ function role(el) {
 	return ownRole(el);
 }
 
+const isControl = (el) => interactive.has(role(el)), isField = (el) => fieldRoles.has(role(el));
+
 function ownRole(el) {
 	const named = () => has(el, "aria-label") || has(el, "aria-labelledby") || has(el, "title");
 	const name = tag(el);
@@ -218,7 +222,7 @@ function ownRole(el) {
 		return has(el, "href") || has(el, "onclick") || el.href && el.href.baseVal ? "link" : "generic";
 	case "summary": {
 		const up = parentNode(el);
-		return up && nodeType(up) === 1 && tag(up) === "details" && query(up, ":scope>summary") === el ?
+		return up && isElement(up) && tag(up) === "details" && query(up, ":scope>summary") === el ?
 			"DisclosureTriangle" : "generic";
 	}
 	case "input": {
@@ -242,7 +246,7 @@ function ownRole(el) {
 function hiddenInNames(el) {
 	const s = style(el);
 	return unrendered.has(tag(el)) || s.display === "none" || s.visibility !== "visible" ||
-		attribute(el, "aria-hidden") === "true";
+		ariaOf(el, "hidden") === "true";
 }
 
 // generated returns the text of a pseudo-element.
@@ -274,7 +278,7 @@ function contentName(el, seen, how) {
 	if (role(el) === "treeitem") how = {...how, tree: true};
 	let out = how.svg ? "" : generated(el, "::before");
 	for (const node of [...children(el), ...byIds(el, "aria-owns")]) {
-		if (nodeType(node) === 3) out += shownText(node, el);
+		if (isText(node)) out += shownText(node, el);
 		if (!isElement(node) || seen.has(node)) continue;
 		if (tag(node) === "br" || tag(node) === "wbr") {
 			out += " ";
@@ -302,7 +306,7 @@ function nameOf(el, seen, how) {
 		const embedded = embeddedValue(el, own, seen);
 		if (embedded !== null) return embedded;
 	}
-	const label = attribute(el, "aria-label");
+	const label = ariaOf(el, "label");
 	if (clean(label)) return label;
 	const native = nativeName(el, seen, how);
 	if (clean(native)) return native;
@@ -315,7 +319,7 @@ function nameOf(el, seen, how) {
 	const title = attribute(el, "title");
 	if (clean(title)) return title;
 	return how.inside ? "" : ["textbox", "searchbox", "spinbutton", "combobox"].includes(own) &&
-		(el.placeholder || attribute(el, "aria-placeholder")) || "";
+		(el.placeholder || ariaOf(el, "placeholder")) || "";
 }
 
 // embeddedValue returns what a control inside the content of another element adds to its name, null if it is no field.
@@ -323,11 +327,11 @@ function embeddedValue(el, own, seen) {
 	if (!["textbox", "searchbox", "combobox", "spinbutton", "slider", "listbox"].includes(own)) return null;
 	if (isSelect(el)) return value(el);
 	if (own === "combobox" || own === "listbox") {
-		const chosen = [...queryAll(el, "[aria-selected=true]")];
+		const chosen = queryAll(el, "[aria-selected=true]");
 		if (chosen.length) return chosen.map((x) => nameOf(x, new Set(seen), {inside: true})).join(" ");
 	}
 	const text = value(el);
-	return text || !clean(attribute(el, "aria-label")) ? text : null;
+	return text || !clean(ariaOf(el, "label")) ? text : null;
 }
 
 function nativeName(el, seen, how) {
@@ -346,7 +350,7 @@ function nativeName(el, seen, how) {
 	case "img": case "area": return attribute(el, "alt");
 	case "svg": case "a": {
 		if (namespace(el) === "http://www.w3.org/1999/xhtml") return "";
-		const title = [...childNodes(el)].find((node) => isElement(node) && tag(node) === "title");
+		const title = childNodes(el).find((node) => isElement(node) && tag(node) === "title");
 		return title ? textContent(title) : tag(el) === "svg" && how.inside ? contentName(el, seen, {...how, svg: true}) : "";
 	}
 	case "fieldset": case "table": case "figure": {
@@ -364,7 +368,7 @@ const labelable = set("button input meter output progress select textarea");
 // isLabelled reports whether a label says that it is for an element that none can have, so that a click on it does nothing.
 const isLabelled = (el, text) => has(el, "id") && !labelable.has(tag(el)) && queryRoot(rootNode(el),
 	`label[for="${CSS.escape(attribute(el, "id"))}"]`).some((label) => !label.control && equal(textIn(label), text));
-const queryRoot = (root, css) => [...root instanceof ShadowRoot ? root.querySelectorAll(css) : queryDocument(document, css)];
+const queryRoot = (root, css) => [...root instanceof ShadowRoot ? root.querySelectorAll(css) : queryDocument(css)];
 
 // labelsOf returns the labels of a control. The property labels searches the document each time.
 function labelsOf(el) {
@@ -400,13 +404,13 @@ function name(el) {
 function value(el, tidy = clean) {
 	const own = role(el);
 	if (isSelect(el)) return [...el.selectedOptions].map((o) => o.label).join(", ");
-	if (tag(el) === "input" || tag(el) === "textarea") {
+	if (isInput(el)) {
 		if (el.type === "file") return [...el.files].map((file) => file.name).join(", ");
 		if (isBox(el) || own === "button" || el.type === "hidden") return "";
 		return el.type === "password" ? "•".repeat(el.value.length) : el.value;
 	}
 	if (/slider|spinbutton|progressbar|meter/.test(own)) {
-		return attribute(el, "aria-valuetext") || attribute(el, "aria-valuenow") ||
+		return ariaOf(el, "valuetext") || ariaOf(el, "valuenow") ||
 			(el.value === undefined ? "" : `${el.value}`);
 	}
 	const shows = own === "combobox" && !query(el, "input");
@@ -416,13 +420,13 @@ function value(el, tidy = clean) {
 // shows returns what a control shows in place of its name, as a button does that is named by a label and shows what was
 // chosen.
 function shows(el) {
-	if (!has(el, "aria-label") && !has(el, "aria-labelledby") || fieldRoles.has(role(el))) return "";
+	if (!has(el, "aria-label") && !has(el, "aria-labelledby") || isField(el)) return "";
 	const text = clean(textIn(el));
 	return /[\p{L}\p{N}]{2}/u.test(text) && !says(name(el), text) ? text : "";
 }
 
 function states(el, own) {
-	const out = [], aria = (word) => attribute(el, "aria-" + word);
+	const out = [], aria = (word) => ariaOf(el, word);
 	const when = (holds, word) => holds && out.push(word);
 	when(disabled(el), "disabled");
 	when(/checkbox|radio|switch/.test(own) && el.checked === true || aria("checked") === "true", "checked");
@@ -446,12 +450,12 @@ function disabled(el) {
 // isReadOnly reports whether a field is read-only, which not every type of input can be. opensList reports whether a
 // field shows what is chosen in a list.
 const neverReadOnly = set("range color checkbox radio file hidden button submit reset image");
-const isReadOnly = (el) => attribute(el, "aria-readonly") === "true" ||
+const isReadOnly = (el) => ariaOf(el, "readonly") === "true" ||
 	el.readOnly === true && !neverReadOnly.has(el.type);
-const opensList = (el) => role(el) === "combobox" || attribute(el, "aria-haspopup") === "listbox";
+const opensList = (el) => role(el) === "combobox" || ariaOf(el, "haspopup") === "listbox";
 
 function focused() {
-	let at = activeIn(document);
+	let at = activeIn();
 	for (let root; at && (root = shadowRoot(at))?.activeElement;) at = root.activeElement;
 	return at;
 }
@@ -505,7 +509,7 @@ function kinds() {
 	};
 	if (!kindsHere) {
 		kindsHere = {hosts: [], roots: false, frames: []};
-		look(queryDocument(document, mayHold));
+		look(queryDocument(mayHold));
 	}
 	return kindsHere;
 }
@@ -526,7 +530,7 @@ function excluded(el) {
 }
 
 // isMuted reports whether an element says that it and what is in it are for nobody.
-const isMuted = (el) => unrendered.has(tag(el)) || attribute(el, "aria-hidden") === "true" || isHTML(el) && isInert(el);
+const isMuted = (el) => unrendered.has(tag(el)) || ariaOf(el, "hidden") === "true" || isHTML(el) && isInert(el);
 
 function isExcluded(el) {
 	if (isMuted(el)) return true;
@@ -585,7 +589,7 @@ function isListed(el) {
 // selected returns the elements of the tree that a selector matches, in its order. Without shadow roots the browser finds
 // them, much faster.
 const selected = (css) => kinds().roots ? allElements().filter((el) => matches(el, css)) :
-	[...queryDocument(document, css)].filter((el) => !beyond(0) && isListed(el));
+	queryDocument(css).filter((el) => !beyond(0) && isListed(el));
 
 // clickable reports whether an element without a role of its own looks as if it could be clicked.
 function clickable(el) {
@@ -625,7 +629,7 @@ function ancestors(el) {
 		const own = role(at);
 		if (own === "generic" || own === "none") continue;
 		const item = own === "listitem" || own === "row";
-		const named = item ? clean(clip(textContent(at), 300)).slice(0, 80) : attribute(at, "aria-label");
+		const named = item ? clean(clip(textContent(at), 300)).slice(0, 80) : ariaOf(at, "label");
 		out.push(own + (named ? ":" + named : ""));
 	}
 	return out.join(" ");
@@ -665,14 +669,14 @@ function locate(locator) {
 				`${nothing(locator.in)}, given as the parameter in`}};
 	}
 	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
-		...contentType(document) === "application/pdf" ? {why: noElements} : inBranches(locator),
+		...contentType() === "application/pdf" ? {why: noElements} : inBranches(locator),
 		...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
 }
 
 // inBranches says which closed branches of trees may have what is not found: those with its text or, if nothing else is
 // near, all.
 function inBranches(locator) {
-	const shut = fitting((el) => role(el) === "treeitem" && attribute(el, "aria-expanded") === "false");
+	const shut = fitting((el) => role(el) === "treeitem" && ariaOf(el, "expanded") === "false");
 	const having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
 	if (!having.length && (!shut.length || nearest(locator).length)) {
 		return !locator.in && sparse().length && {why: `${nothing(locator)}, but a list has only what is in view: page.scroll with this element scrolls until it comes`};
@@ -687,7 +691,7 @@ const rolling = (times) => [...new Set([scroller(), ...allElements()])].filter((
 // sparse returns what scrolls and has texts in a part of its height only: its items are in the document while they are in view.
 // A document of which a part is not there is not large.
 function sparse() {
-	if (queryDocument(document, "*").length > 5000) return [];
+	if (allElements().length > 5000) return [];
 	return rolling(2).filter((el) => {
 		const all = elements(el).filter((x) => !query(x, "*") && clean(textContent(x))).map(boxOf);
 		const height = Math.max(...all.map((box) => box.bottom)) - Math.min(...all.map((box) => box.top));
@@ -742,7 +746,7 @@ const holder = (el, {word, text}) => parent(el) && equal(textIn(el), word ?? tex
 function outerOf(locator) {
 	if (locator.ref) return byRef(locator.ref).elements || [];
 	const {word} = locator, named = word === undefined ? [] : allElements().filter((el) => visible(el) &&
-		!interactive.has(role(el)) && (equal(name(el), word) || role(el) === word));
+		!isControl(el) && (equal(name(el), word) || role(el) === word));
 	const outer = named.length ? named : matching(locator);
 	return outer.length || !word ? outer :
 		innermost(allElements().filter((el) => visible(el) && says(textContent(el), word)));
@@ -778,7 +782,7 @@ function branch(el, others) {
 	if (at === el) return "";
 	const titles = elements(at).filter((other) => matches(other, "h1,h2,h3,h4,h5,h6,th,td,legend,dt,strong") &&
 		!within(other, el)).map((other) => clean(textIn(other))).filter(Boolean);
-	const titled = attribute(at, "aria-label") || attribute(at, "label") || titles.find((title) => !others.some((other) => other !== el &&
+	const titled = ariaOf(at, "label") || attribute(at, "label") || titles.find((title) => !others.some((other) => other !== el &&
 		says(textIn(apart(other, others)), title))) || titles[0] || clean(textIn(at).replace(textIn(el), ""));
 	return titled && `${/generic|none/.test(role(at)) ? "" : role(at) + " "}${quoted(clip(clean(titled), 40))}`;
 }
@@ -828,13 +832,13 @@ function search(locator) {
 	if (locator.css !== undefined) {
 		const found = selected(locator.css);
 		if (found.length) return found; // otherwise a part of a control, or a box that is hidden, whose label is shown
-		return [...queryDocument(document, locator.css)].filter((el) => shown(el) || isBox(el) && labelsOf(el).some(shown));
+		return queryDocument(locator.css).filter((el) => shown(el) || isBox(el) && labelsOf(el).some(shown));
 	}
 	if (locator.text !== undefined) return textSearch(locator.text);
 	if (locator.xpath !== undefined) return xpathSearch(locator.xpath);
 	const fits = {
 		role: (el) => isShownAs(el, locator.role) && (locator.name === undefined || equal(shownName(el), locator.name)),
-		label: (el) => fieldRoles.has(role(el)) && equal(name(el), locator.label) || isLabelled(el, locator.label),
+		label: (el) => isField(el) && equal(name(el), locator.label) || isLabelled(el, locator.label),
 		placeholder: (el) => equal(attribute(el, "placeholder"), locator.placeholder) && has(el, "placeholder"),
 		test_id: (el) => attribute(el, "data-testid") === locator.test_id,
 	};
@@ -858,10 +862,10 @@ function textSearch(text, fits = equal) {
 
 // isRead reports whether anything of the text of an element is shown: all of it may be that of a hidden one in it.
 const isRead = (el) => clean(textIn(el)) !== "";
-const ownText = (el) => [...childNodes(el)].map((node) => nodeType(node) === 3 ? node.data : "").join(" ");
+const ownText = (el) => childNodes(el).map((node) => isText(node) ? node.data : "").join(" ");
 
 function xpathSearch(path) {
-	const found = evaluateXPath(document, path, document, null, 7, null);
+	const found = evaluateXPath(path, document, null, 7, null);
 	return Array.from({length: found.snapshotLength}, (_, i) => found.snapshotItem(i)).filter(isElement);
 }
 
@@ -887,7 +891,7 @@ function wordSearch(word) {
 	}
 	const all = allElements();
 	for (const fits of [
-		(el) => interactive.has(role(el)) && equal(name(el), word),
+		(el) => isControl(el) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
 		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el) && isRead(el),
 		(el) => isLabelled(el, word),
@@ -896,7 +900,7 @@ function wordSearch(word) {
 		rank++;
 		if (found.length) return found;
 	}
-	const part = fitting((el) => interactive.has(role(el)) && saysWords(name(el), word), all), texts = textSearch(word);
+	const part = fitting((el) => isControl(el) && saysWords(name(el), word), all), texts = textSearch(word);
 	const pressed = part.length ? texts.filter((el) => isPressed(el, part)) : texts;
 	const framed = pressed[0] ? [] : kinds().frames.filter((el) => visible(el) && equal(shownName(el), word));
 	rank = framed[0] ? 5 : part[0] ? 6 : pressed[0] ? 7 : 8;
@@ -906,7 +910,7 @@ function wordSearch(word) {
 	const asShown = fitting((el) => isNamed(el) && equal(shownName(el), word), all); // by a snapshot
 	if (asShown[0] || word.length < 3) return asShown;
 	rank = 6;
-	return fitting((el) => interactive.has(role(el)) && says(name(el), word), all);
+	return fitting((el) => isControl(el) && says(name(el), word), all);
 }
 
 // saysWords reports whether a text has a part that begins with one of its words, and ends with one if it is short.
@@ -935,7 +939,7 @@ const isPressed = (el, others) => style(el).cursor === "pointer" && !closest(el,
 	!others.some((other) => contains(other, el));
 
 // nearest returns the two interactive elements whose names are most like what was not found.
-const nearest = (locator) => ranked(fitting((el) => interactive.has(role(el))), name,
+const nearest = (locator) => ranked(fitting(isControl), name,
 	Object.values({...locator, in: ""}).join(" ")).slice(0, 2).map(describe);
 
 // one returns the only element that a locator means: {el}, or {failure} with the first candidates.
@@ -950,7 +954,7 @@ function one(locator) {
 	}
 	const words = (locator.css ?? locator.xpath) === undefined && found.elements.length < 10;
 	let all = words ? withoutWrappers(found.elements) : found.elements;
-	if (all.length > 1 && locator.word !== undefined && !all.some((el) => interactive.has(role(el)))) {
+	if (all.length > 1 && locator.word !== undefined && !all.some(isControl)) {
 		const pressed = all.filter((el) => isPressed(el, [])); // of texts, such as a label and what stands in a list
 		if (pressed.length === 1) all = pressed;
 	}
@@ -1026,7 +1030,7 @@ function tree(el, depth = 0) {
 	if (containers.has(own)) {
 		if (!kids.length && !/Canvas|progressbar|meter/.test(own)) return [];
 		if (kids.length === 1 && ["listitem", "group", "figure", "article"].includes(own)) return kids;
-		return [node(kids, {name: unnamed.has(own) ? clean(attribute(el, "aria-label")) : name(el),
+		return [node(kids, {name: unnamed.has(own) ? clean(ariaOf(el, "label")) : name(el),
 			value: /progressbar|meter/.test(own) ? value(el) : "", el: own === "Canvas" ? el : undefined, box: el})];
 	}
 	const inline = style(el).display === "inline" || style(el).display === "contents";
@@ -1057,12 +1061,12 @@ const nameIn = (node) => node.name === undefined ? node.name = name(node.el) : n
 
 // isAll reports whether an element has nothing in it but another one, so that it has the same name.
 const isAll = (el, inner) => !has(el, "aria-label") && !has(el, "aria-labelledby") &&
-	children(el).every((node) => nodeType(node) === 3 ? !clean(node.data) : !isElement(node) || node === inner);
+	children(el).every((node) => isText(node) ? !clean(node.data) : !isElement(node) || node === inner);
 
 function treeOf(el, depth) {
 	const out = [];
 	for (const child of shownChildren(el)) {
-		if (nodeType(child) === 3) {
+		if (isText(child)) {
 			const text = clean(child.data);
 			if (!text || !visible(parent(child) || el)) continue;
 			join(out, nodeOf("text", text, {box: el}));
@@ -1186,7 +1190,7 @@ let last = {lines: []};
 
 // unnamedControls returns a line for each control without a name.
 const unnamedControls = (top) => elements(top)
-	.filter((el) => visible(el) && interactive.has(role(el)) && !name(el))
+	.filter((el) => visible(el) && isControl(el) && !name(el))
 	.map((el) => `${roleName(role(el))} ${refer(el)} [css=${quoted(clip(path(el), 80))}]`);
 
 // framesIn returns the frames that an element shows, as find does elements.
@@ -1195,16 +1199,13 @@ const framesIn = (top) => kinds().frames.filter((el) => role(el) === "Iframe" &&
 const inTree = (el) => isListed(el) && rendered(el) && visible(el);
 
 // placeOf returns the index of a window in the one around it, -1 if it has none, as in a shadow root.
-function placeOf(around, inner) {
-	for (let i = 0; i < around.length; i++) if (around[i] === inner) return i;
-	return -1;
-}
+const placeOf = (around, inner) => [...Array(around.length)].findIndex((_, i) => around[i] === inner);
 
 // place returns what tells this document from those of other frames in the one around it: {index, url}. The document
 // around it knows the same index, and the address that a frame was opened with.
 // The size is that of the view.
 const place = () => ({index: window.parent === window ? -1 : placeOf(window.parent, window), url: location.href,
-	width: innerWidth, height: innerHeight, loading: readyState(document) === "loading"});
+	width: innerWidth, height: innerHeight, loading: readyState() === "loading"});
 
 // frameAt returns the element of a frame by its place.
 function frameAt({index, url}) {
@@ -1248,7 +1249,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 		nodes = tree(top);
 	}
 	const isWhole = !group && !focus, keptGroups = groups, budget = Math.max(200, max_tokens * bytesPerToken - 240);
-	const head = {title: clip(titleOf(document), 100), url: clip(location.href, 200), type: contentType(document)};
+	const head = {title: clip(titleOf(), 100), url: clip(location.href, 200), type: contentType()};
 	// part returns the first lines that fit into the budget.
 	const part = (lines) => {
 		let size = 0, end = 0;
@@ -1309,7 +1310,7 @@ function weigh(withLinks) {
 	for (const el of allElements().reverse()) { // what is in an element comes before it
 		const own = sums.get(el) || [0, 0, 0], up = parent(el), around = sums.get(up) || [0, 0, 0];
 		for (const node of shownChildren(el)) {
-			const text = nodeType(node) === 3 ? clean(node.data) : "", size = text && visible(el) ? text.length : 0;
+			const text = isText(node) ? clean(node.data) : "", size = text && visible(el) ? text.length : 0;
 			own[0] += size;
 			own[2] += size;
 		}
@@ -1324,7 +1325,7 @@ function weigh(withLinks) {
 // mainPart returns what holds the main content of the document, what weigh says of it, and what is left out: {top, sums,
 // left}.
 function mainPart() {
-	const longest = (css) => [...queryDocument(document, css)].filter(inTree)
+	const longest = (css) => queryDocument(css).filter(inTree)
 		.reduce((a, b) => !a || textContent(b).length > textContent(a).length ? b : a, null);
 	const declared = longest("main,[role=main]"), root = rootElement();
 	let sums = weigh(!declared);
@@ -1334,7 +1335,7 @@ function mainPart() {
 	let top = declared || article;
 	if (!top) { // what holds most of the paragraphs, with the heading
 		const paragraphs = new Map();
-		for (const el of queryDocument(document, "p,pre,blockquote")) {
+		for (const el of queryDocument("p,pre,blockquote")) {
 			let size = inTree(el) ? textContent(el).length : 0;
 			for (let at = parent(el); at && size > 20; at = parent(at), size /= 2) paragraphs.set(at, (paragraphs.get(at) || 0) + size);
 		}
@@ -1347,7 +1348,7 @@ function mainPart() {
 		while (heading && beside && !contains(beside, heading)) beside = parent(beside);
 		if (beside && said(beside) < said(top) * 1.1) top = beside;
 	}
-	const left = [...queryDocument(document, asideTags)].filter((el) =>
+	const left = queryDocument(asideTags).filter((el) =>
 		boilerplate.has(role(el)) && inTree(el)).map((el) => role(el));
 	if (!declared && top !== article) left.push(...around(top));
 	if ([...sums].some(([el, own]) => own.aside && !boilerplate.has(role(el)) && within(top, el))) left.push("lists of links");
@@ -1473,7 +1474,7 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 		const inside = () => {
 			for (const node of !own && !mayHide.has(kind) || editable(el) ? children(el) : shownChildren(el)) {
 				if (isElement(node)) write(node, depth + 1);
-				else if (nodeType(node) === 3 && (seen || visible(el))) putText(node.data, el);
+				else if (isText(node) && (seen || visible(el))) putText(node.data, el);
 			}
 		};
 		if (kind === "br") return newLine();
@@ -1515,7 +1516,7 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 			return words && put(link && trimmed(textIn(link)) === words ? linked(all, attribute(link, "href")) : all);
 		}
 		if (main && el !== top && aside.sums.get(el)?.aside) return;
-		const s = style(el), level = /^h[1-6]$/.test(kind) ? kind[1] : own === "heading" && (attribute(el, "aria-level") || 2);
+		const s = style(el), level = /^h[1-6]$/.test(kind) ? kind[1] : own === "heading" && (ariaOf(el, "level") || 2);
 		const block = level || /^(block(?! math)|flex|grid|table|list-item|flow-root)/.test(s.display) && s.float === "none" &&
 			s.position !== "absolute";
 		const mark = inlineMarks.get(kind), href = kind === "a" && attribute(el, "href");
@@ -1543,7 +1544,7 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 	let size = budget, end = out.length;
 	if (bytes(out) > size) for (end = 0; end < out.length && size > 0; end++) size -= out.charCodeAt(end) < 128 ? 1 : 3;
 	const all = full ? Math.max(out.length + 1, textIn(top).length) : out.length;
-	return {type: contentType(document), text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top),
+	return {type: contentType(), text: out.slice(0, end), cut: all - end, partial, frames: framesIn(top),
 		left: aside.left};
 }
 
@@ -1552,7 +1553,7 @@ function text({max_tokens = 2000, focus = "", main = false, final = true} = {}) 
 function find(locator, {limit = 5, acting = false} = {}) {
 	rank = 0;
 	const found = acting && checkShown(locator) || locate(locator);
-	const more = window !== window.top && readyState(document) === "loading"; // than the frames that it has so far
+	const more = window !== window.top && readyState() === "loading"; // than the frames that it has so far
 	const here = {frames: kinds().frames.filter(hasDocument).length + Number(more), blank: location.href === blank};
 	if (found.failure) return {...found, ...here};
 	const unseen = innerWidth * innerHeight === 0 || !found.elements.some(rendered);
@@ -1570,15 +1571,15 @@ function path(el) {
 	if (rootNode(el) !== document) return "";
 	const only = (before, word, after = "") => {
 		const selector = word && before + CSS.escape(word) + after;
-		return word && queryDocument(document, selector).length === 1 && selector;
+		return word && queryDocument(selector).length === 1 && selector;
 	};
 	const byTest = only("[data-testid=", attribute(el, "data-testid"), "]");
 	if (byTest) return byTest;
 	const parts = [];
-	for (let at = el; at && nodeType(at) === 1; at = parentNode(at)) {
+	for (let at = el; at && isElement(at); at = parentNode(at)) {
 		const own = only("#", attribute(at, "id"));
 		if (own) return [own, ...parts].join(">");
-		const like = [...childNodes(parentNode(at))].filter((x) => isElement(x) && tag(x) === tag(at));
+		const like = childNodes(parentNode(at)).filter((x) => isElement(x) && tag(x) === tag(at));
 		parts.unshift(CSS.escape(tag(at)) + (like.length > 1 ? `:nth-of-type(${like.indexOf(at) + 1})` : ""));
 	}
 	return parts.join(">");
@@ -1617,7 +1618,7 @@ async function eventually(look, ms, isSo = Boolean) {
 }
 
 function pointedAt(x, y) {
-	let el = pointInDocument(document, x, y);
+	let el = pointInDocument(x, y);
 	for (let root; el && (root = shadowRoot(el));) {
 		const inner = root.elementFromPoint(x, y);
 		if (!inner || inner === el) break;
@@ -1632,7 +1633,7 @@ function pointedAt(x, y) {
 const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => within(label, hit)) ||
 	controlOf(el) !== el && within(controlOf(el), hit) || showsTextOf(el, hit) ||
 	drawn.has(role(el)) && within(drawing(el), hit) || isInvisibleBox(hit) && within(drawing(hit), el) ||
-	style(el).pointerEvents === "none" && (rootNode(el).host === hit || !interactive.has(role(el)) && within(hit, el));
+	passes(el) && (rootNode(el).host === hit || !isControl(el) && within(hit, el));
 
 // isInvisibleBox reports whether an element is a box that nobody sees, and that lies on what is drawn for it.
 const isInvisibleBox = (el) => isBox(el) && !checkVisibility(el, {opacityProperty: true});
@@ -1641,8 +1642,8 @@ const isInvisibleBox = (el) => isBox(el) && !checkVisibility(el, {opacityPropert
 const controlOf = (el) => tag(el) === "label" && el.control || el;
 
 // showsTextOf reports whether an element shows text of a shadow host in a slot. Chrome reports the host as hit.
-const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && [...childNodes(hit)].some((node) =>
-	nodeType(node) === 3 && node.assignedSlot && within(el, node.assignedSlot));
+const showsTextOf = (el, hit) => Boolean(shadowRoot(hit)) && childNodes(hit).some((node) =>
+	isText(node) && node.assignedSlot && within(el, node.assignedSlot));
 
 const drawn = set("checkbox radio switch combobox textbox searchbox spinbutton");
 // boxLabelledBy returns the check box or radio button of a label that stands for it, since the tree does not have the box.
@@ -1658,8 +1659,8 @@ function drawing(el) {
 	const most = 3 * Math.max(rectOf(el).height, 24);
 	let all = el, up = parent(el);
 	for (let turn = 0; up && turn < 4 && !["body", "form", "fieldset"].includes(tag(up)); turn++, up = parent(up)) {
-		const others = [...queryAll(up, "input,select,textarea,button,a[href],[tabindex],label")].filter((other) =>
-			tabIndex(other) >= 0 || tag(other) === "label" || tag(other) !== "select" && interactive.has(role(other)));
+		const others = queryAll(up, "input,select,textarea,button,a[href],[tabindex],label").filter((other) =>
+			tabIndex(other) >= 0 || tag(other) === "label" || tag(other) !== "select" && isControl(other));
 		if (rectOf(up).height > most || others.some((other) => other !== el && !contains(other, el))) break;
 		all = up;
 	}
@@ -1688,7 +1689,7 @@ function boxOf(el) {
 const restTime = 50, frameTime = 20;
 const cameAlone = ({noted, earlier}) => !(noted - earlier < restTime);
 const atRest = () => action && !action.stopped && !action.missed &&
-	clock() - action.last > (cameAlone(action) ? frameTime : restTime) && !animations(document).length;
+	clock() - action.last > (cameAlone(action) ? frameTime : restTime) && !animations().length;
 
 // clipped returns the innermost box around an element that would have to be scrolled to a point of it.
 const clipped = (el, x, y) => pastBoxes(el, x, y).find((up) => /auto|scroll/.test(style(up).overflow));
@@ -1721,7 +1722,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	box = boxOf(el);
 	if (!still) await frame();
 	const now = boxOf(el);
-	if (["x", "y", "width", "height"].some((side) => box[side] !== now[side])) return {why: "it is moving"};
+	if (JSON.stringify(box) !== JSON.stringify(now)) return {why: "it is moving"};
 	const inside = (at, size, limit) => (Math.max(0, at) + Math.min(limit, at + size)) / 2;
 	let x = inside(now.x, now.width, innerWidth), y = inside(now.y, now.height, innerHeight);
 	if (offset) {
@@ -1747,7 +1748,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 
 // unreached says why the pointer reaches something else than an element at a point: what is around one cannot cover it.
 function unreached(el, hit, x, y) {
-	if (style(el).pointerEvents === "none") return {why: "the pointer goes through it"};
+	if (passes(el)) return {why: "the pointer goes through it"};
 	const clips = pastBoxes(el, x, y).find((up) => style(up).overflow !== "visible");
 	if (clips) return {why: "it is clipped", by: cover(clips)};
 	return within(hit, el) ? {why: "it is clipped"} : {why: "it is covered", by: cover(hit)};
@@ -1759,8 +1760,8 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 	for (let turn = 0; ; turn++) {
 		const found = how.field ? field(locator) : one(locator);
 		let failure = found.failure;
-		if (failure?.code === "no_match") failure = inList(locator) || failure;
-		if (failure?.code === "no_match" && how.seek) {
+		if (isNone(failure)) failure = inList(locator) || failure;
+		if (isNone(failure) && how.seek) {
 			const why = await rollTo(locator);
 			if (!why) continue;
 			failure = {...failure, why};
@@ -1778,6 +1779,8 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 	}
 }
 
+const isNone = (failure) => failure?.code === "no_match";
+
 // notReady returns the failure of an act on an element that cannot be acted on, and why.
 const notReady = (el, why) => ({failure: {code: "not_ready", ...describe(el), ...why}});
 
@@ -1786,7 +1789,7 @@ const inUse = (el) => shown(el) && tabIndex(el) >= 0;
 
 // inList returns the failure of an act on an option of a native list, which no pointer reaches.
 function inList({css, role: own = "option", word, text = word, name: named = text}) {
-	const option = own === "option" && (css || named) && [...queryDocument(document, css || "option")].find((el) =>
+	const option = own === "option" && (css || named) && queryDocument(css || "option").find((el) =>
 		tag(el) === "option" && (css || equal(el.label, named)) && inUse(closest(el, "select") || el));
 	return option && {code: "in_list", ...describe(closest(option, "select")), near: [{name: option.label}]};
 }
@@ -1799,15 +1802,15 @@ function field(locator) {
 	const all = many ? locate(locator).elements : [found.el], natives = many ? all.filter(isSelect) : all;
 	const whole = all.filter((x) => !all.some((of) => of !== x && controlled(of).includes(x))); // without the lists of others
 	let [el, other] = natives.length || whole.length > 1 ? natives : whole;
-	if (!el || !fieldRoles.has(role(el))) {
+	if (!el || !isField(el)) {
 		const groups = fitting((x) => role(x) === "group" && equal(name(x), locator.word) && segments(x).length > 1);
 		if (groups.length) [el, other] = groups;
 		else if (el && tag(el) === "legend") el = parent(el);
 		else if (el) {
 			const around = el;
 			el = tag(el) === "label" && byIds(el, "for")[0] || controlOf(el);
-			const inner = fieldRoles.has(role(el)) || editable(el) ? [] :
-				elements(within(around, el) ? around : el).filter((x) => fieldRoles.has(role(x)));
+			const inner = isField(el) || editable(el) ? [] :
+				elements(within(around, el) ? around : el).filter(isField);
 			if (inner.length === 1) [el] = inner;
 		}
 	}
@@ -1832,7 +1835,7 @@ function editorBeside(el) {
 // beside it if that has no other list. A label begins another field.
 function drawnFor(el) {
 	const lists = "[role=combobox],[aria-haspopup=listbox]", around = closest(el, lists);
-	const all = [...queryAll(parent(el), `${lists},select,label`)].filter((x) => x === el || isSelect(x) || rendered(x));
+	const all = queryAll(parent(el), `${lists},select,label`).filter((x) => x === el || isSelect(x) || rendered(x));
 	const next = all[all.indexOf(el) + 1], natives = all.filter(isSelect);
 	if (around || next && matches(next, lists)) return around || next;
 	return natives.length === 1 && all.find((x) => matches(x, lists));
@@ -1848,15 +1851,14 @@ const segments = (el) => elements(el).filter((inner) => role(inner) === "spinbut
 function boxes(el) {
 	let all = [], up = el;
 	for (let turn = 0; up && all.length < 2 && turn < 4; turn++, up = parent(up)) {
-		all = [...queryAll(up, "input[maxlength='1']")].filter(shown);
+		all = queryAll(up, "input[maxlength='1']").filter(shown);
 	}
 	return all.slice(Math.max(all.indexOf(el), 0));
 }
 
 // guard swallows trusted pointer events that would miss an element, until landed is called: between the last look at
 // the page and the event, anything can move under the pointer.
-const pointer = ["pointerdown", "mousedown", "pointerup", "mouseup", "click", "auxclick", "dblclick", "contextmenu",
-	"dragstart", "drop"];
+const pointer = "pointerdown mousedown pointerup mouseup click auxclick dblclick contextmenu dragstart drop".split(" ");
 let guarded = null;
 
 // In a drag, what comes after the press may reach another element.
@@ -1956,7 +1958,7 @@ let action = null;
 // isChecked reports whether an element is checked: it says so, or the only box in it does. Some say nothing.
 function isChecked(el) {
 	const own = controlOf(el), root = shadowRoot(own), inner = root ? queryRoot(root, "[type=checkbox],[type=radio]") : [];
-	const at = inner.length === 1 ? inner[0] : own, says = attribute(at, "aria-checked");
+	const at = inner.length === 1 ? inner[0] : own, says = ariaOf(at, "checked");
 	return isBox(at) || says ? at.checked || says === "true" : undefined;
 }
 
@@ -2011,8 +2013,8 @@ function prepare(el) {
 
 // fieldsLook sums up what the fields of the document hold, which no observer reports.
 function fieldsLook() {
-	const all = queryDocument(document, "input,select,textarea"), out = [];
-	for (const el of [...all].slice(0, 1000)) out.push(el.type === "file" ? el.files.length : el.value, el.checked);
+	const all = queryDocument("input,select,textarea"), out = [];
+	for (const el of all.slice(0, 1000)) out.push(el.type === "file" ? el.files.length : el.value, el.checked);
 	return out.join("\0");
 }
 
@@ -2068,8 +2070,8 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 		toward = {to: {x: left > 2 ? left - 2 : right + 2, y: at.y}};
 	} else if (to) { // another element, to which this one is dragged
 		let end = to.by ? {el: rootElement()} : checkShown(to) || one(to);
-		if (end.failure?.code === "no_match" && to.in) end = one({...to, in: undefined});
-		if (end.failure?.code === "no_match") end.failure.why = `${nothing(to)}, where it is to be dragged`;
+		if (isNone(end.failure) && to.in) end = one({...to, in: undefined});
+		if (isNone(end.failure)) end.failure.why = `${nothing(to)}, where it is to be dragged`;
 		if (end.failure?.code === "many") Object.assign(end.failure, {why: written(to)});
 		if (end.failure) return end;
 		other = end.el;
@@ -2104,7 +2106,7 @@ function beside(el, other) {
 	const to = items.findIndex((item) => within(item, other));
 	const sorts = to >= 0 && role(own) === role(items[to]) && /^(listitem|option|row|treeitem)$/.test(role(own));
 	return {sorts, steps: to < 0 ? 0 : Math.abs(to - items.indexOf(own)), keys: [el, own].flatMap((x) =>
-		[attribute(x, "aria-roledescription"), ...byIds(x, "aria-describedby").map(textContent)]).join(" ").trim()};
+		[ariaOf(x, "roledescription"), ...byIds(x, "aria-describedby").map(textContent)]).join(" ").trim()};
 }
 
 // inDocument returns where an element is in the document; spot waits until it stands, after it has left a place if one
@@ -2143,7 +2145,7 @@ function inputOf(el) {
 // beginFiles begins an action on the file input that a locator means, which is often invisible. An element without one
 // may take files that are dropped on it, or open a chooser: {opener}.
 async function beginFiles(locator, {files: count, ...how}) {
-	const hidden = locator.css === undefined ? [] : [...queryDocument(document, locator.css)].filter(isFileInput);
+	const hidden = locator.css === undefined ? [] : queryDocument(locator.css).filter(isFileInput);
 	const found = hidden.length === 1 ? {el: hidden[0]} : checkShown(locator) || one(locator);
 	if (found.failure?.code === "many") {
 		const inputs = new Set(locate(locator).elements.map(inputOf)), [input] = inputs;
@@ -2157,7 +2159,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 		dragged = null;
 		listen(window, "dragover", onDragOver, {capture: true});
 		prepare(found.el);
-		return {...describe(found.el), ...at, opener: interactive.has(role(found.el)) ? "pressed" : "dropped", ...here()};
+		return {...describe(found.el), ...at, opener: isControl(found.el) ? "pressed" : "dropped", ...here()};
 	}
 	const why = disabled(el) ? "it is disabled" : el.webkitdirectory ? "it takes a folder, which only a person can give" :
 		count > 1 && !el.multiple ? "it takes only one file" : "";
@@ -2174,7 +2176,7 @@ const takesDrop = () => Boolean(dragged?.defaultPrevented) && dragged.dataTransf
 
 // here returns which document this is, and whether it is in the background; where adds what it is called.
 const here = () => ({document: documentLetters, url: location.href, hidden: document.hidden});
-const where = () => ({...here(), title: clip(titleOf(document), 100)});
+const where = () => ({...here(), title: clip(titleOf(), 100)});
 
 // end ends an act, as soon as the document is calm: {received, missed, changed, settled, url, title, value}. It may be
 // called again. In another document than that of begin there is nothing but what it shows.
@@ -2253,13 +2255,14 @@ function fieldState(el, given = "") {
 // suggests reports whether a text field says that a list of its own comes when something is typed.
 const suggests = (el) => tag(el) === "input" && (attribute(el, "autocomplete") === "off" || has(el, "aria-autocomplete"));
 
-const limits = ["type", "min", "max", "step", "aria-valuemin", "aria-valuemax", "minlength", "maxlength", "pattern", "title",
-	"placeholder", "data-date-format"];
+const limits = ("type min max step aria-valuemin aria-valuemax minlength maxlength pattern " +
+	"title placeholder data-date-format").split(" ");
 
 // holds returns exactly what a field holds.
 const typesIn = (el) => holdsText(el) && !isReadOnly(el);
-const holdsText = (el) => ["input", "textarea"].includes(tag(el)) || editable(el) && role(el) !== "spinbutton";
-const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : attribute(el, "aria-valuenow") || "";
+const isInput = (el) => tag(el) === "input" || tag(el) === "textarea";
+const holdsText = (el) => isInput(el) || editable(el) && role(el) !== "spinbutton";
+const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : ariaOf(el, "valuenow") || "";
 
 // held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for, since many
 // parse a date only then: {gone} if it goes away at that. One that is to have the focus again stays, {stayed}, where its
@@ -2279,9 +2282,9 @@ async function held(el, leave, later, wanted, rest) {
 	const is = !el.form?.noValidate && el.validity;
 	const took = Boolean(leave && wanted) && !holds(el) && says(textAround(el), wanted) && !says(besideField, wanted);
 	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), ...rest && {ended: await end(rest)}, took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
-		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step")) || leave === "blur" && attribute(el, "aria-invalid") === "true"};
+		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step")) || leave === "blur" && ariaOf(el, "invalid") === "true"};
 }
-const isOpen = (el) => attribute(el, "aria-expanded") === "true";
+const isOpen = (el) => ariaOf(el, "expanded") === "true";
 
 // hasPopup reports whether something lies over the page below a field, as a list of what completes its text does.
 function hasPopup(el) {
@@ -2293,18 +2296,18 @@ function hasPopup(el) {
 const calendars = "[class*=picker],[class*=calendar]";
 const monthOf = /(January|February|March|April|May|June|July|August|September|October|November|December),?\s*(\d{4})(?!\d)/;
 
-const hasCalendars = () => queryDocument(document, calendars).length > 0;
+const hasCalendars = () => queryDocument(calendars).length > 0;
 
 // calendarNow returns the month that a calendar shows, as in: March 2026, and the days that look like no other in it, as
 // one that is chosen does: {month, days}. It returns null if none is shown.
 function calendarNow() {
 	readAgain();
-	for (const el of queryDocument(document, calendars)) {
-		const set = [...queryAll(el, "select,input")], at = monthOf.exec(set.map(value).join(" ") || textContent(el));
+	for (const el of queryDocument(calendars)) {
+		const set = queryAll(el, "select,input"), at = monthOf.exec(set.map(value).join(" ") || textContent(el));
 		if (!at || !hasSize(el) || boxOf(el).x < -1000 || style(el).visibility === "hidden") continue;
-		const cells = innermost([...queryAll(el, "*")].filter((x) => /^\s*\d\d?\s*$/.test(textContent(x))));
+		const cells = innermost(queryAll(el, "*").filter((x) => /^\s*\d\d?\s*$/.test(textContent(x))));
 		const all = cells.map((x) => [Number(textContent(x)), outward(x).slice(0, 3).map((up) =>
-			[style(up).backgroundColor, attribute(up, "class"), attribute(up, "aria-selected")]).join().replace(/\d/g, "")]);
+			[style(up).backgroundColor, attribute(up, "class"), ariaOf(up, "selected")]).join().replace(/\d/g, "")]);
 		const first = all.findIndex(([day]) => day === 1), after = all.findIndex(([day], i) => i > first && day === 1);
 		const month = all.slice(first, after < 0 ? undefined : after);
 		return {month: `${at[1]} ${at[2]}`, ...month.length > 27 && {days: month.filter(([, look]) =>
@@ -2317,7 +2320,7 @@ function calendarNow() {
 // stay beside its field.
 async function callCalendar(el) {
 	focused()?.blur(); // the next field may have one
-	const comes = await eventually(() => !calendarNow(), 1000) || [...queryDocument(document, calendars)].some((x) => {
+	const comes = await eventually(() => !calendarNow(), 1000) || queryDocument(calendars).some((x) => {
 		const a = rectOf(x), b = rectOf(el);
 		return /absolute|fixed/.test(style(x).position) && a.left < b.right && b.left < a.right && a.top < b.bottom + 20 && b.top < a.bottom + 20;
 	});
@@ -2337,8 +2340,8 @@ async function calendar(el, wanted) {
 function parts(el) {
 	const all = segments(el), inner = all.length ? all : boxes(el);
 	return {parts: inner.map((part) => ({...describe(part), held: holds(part),
-		max: Number(part.max || attribute(part, "aria-valuemax"))})), near: elements(el).filter((x) => x !== el &&
-		(fieldRoles.has(role(x)) || isBox(x))).slice(0, 10).map(describe)};
+		max: Number(part.max || ariaOf(part, "valuemax"))})), near: elements(el).filter((x) => x !== el &&
+		(isField(x) || isBox(x))).slice(0, 10).map(describe)};
 }
 
 // track returns where a slider can be set by the pointer: the box of its track, and the point of its handle, if it has
@@ -2350,12 +2353,12 @@ function track(el) {
 	const up = outward(el).find((at) => long(boxOf(at)));
 	if (!up) return null;
 	const box = boxOf(up);
-	return {...box.toJSON(), x, y, handle: up !== el, upright: attribute(el, "aria-orientation") === "vertical" || box.height > box.width,
-		low: Number(attribute(el, "aria-valuemin")), high: Number(attribute(el, "aria-valuemax") || 100)};
+	return {...box.toJSON(), x, y, handle: up !== el, upright: ariaOf(el, "orientation") === "vertical" || box.height > box.width,
+		low: Number(ariaOf(el, "valuemin")), high: Number(ariaOf(el, "valuemax") || 100)};
 }
 
 // scroller returns the element that scrolls with the document: the body, in a document without a doctype.
-const scroller = () => scrollingElement(document) || rootElement();
+const scroller = () => scrollingElement() || rootElement();
 
 // scrollEnd scrolls an element, or without one the document, to its top or bottom.
 function scrollEnd(el, end) {
@@ -2376,7 +2379,7 @@ function area(el) {
 function marks({all = false, limit = 300} = {}) {
 	const found = [];
 	for (const el of allElements()) {
-		if (!visible(el) || !(interactive.has(role(el)) || clickable(el)) || !rendered(el)) continue;
+		if (!visible(el) || !(isControl(el) || clickable(el)) || !rendered(el)) continue;
 		const {x, y, width, height} = boxOf(el);
 		if (!width || !height || !all && !inView(el)) continue;
 		if (found.push({ref: refer(el), x, y, width, height}) === limit) break;
@@ -2428,7 +2431,7 @@ const alike = (el, wanted, all) => ({failure: {...describe(el), ...several(all, 
 const noOption = (el, wanted, found, options) => ({failure: {...describe(el), code: found ? "not_accepted" : "no_match",
 	why: (found ? "it has disabled " : "it has no option ") + quoted(clip(wanted, 40)), near: options
 		.filter((o) => !disabled(o)).slice(0, 10).map((o) => ({role: "option", name: clip(name(o), 40) +
-		(attribute(o, "aria-expanded") === "false" ? " / .." : "")}))}});
+		(ariaOf(o, "expanded") === "false" ? " / .." : "")}))}});
 
 const isOption = (el) => /^(option|menuitem|treeitem|radio$)/.test(role(el));
 
@@ -2478,8 +2481,8 @@ const isFolded = (el) => Boolean(el) && (style(el).overflow !== "visible" && !ha
 function tagsOf(el) {
 	const removes = (x) => /^[^\p{L}\p{N}]*x?$/iu.test(textContent(x)) && hasSize(x) && (role(x) === "button" || style(x).cursor === "pointer");
 	for (const up of outward(el).slice(0, 5)) {
-		const all = [...queryAll(up, "*")], tags = [];
-		if (all.some((x) => x !== el && fieldRoles.has(role(x)) && shown(x))) break;
+		const all = queryAll(up, "*"), tags = [];
+		if (all.some((x) => x !== el && isField(x) && shown(x))) break;
 		for (const at of all.filter((x) => removes(x) && !removes(parent(x)))) {
 			const tag = outward(at).find((x) => !removes(x) && clean(textContent(x)));
 			if (tag && tag !== up && within(up, tag) && !within(tag, el) && queryAll(tag, "*").length < 9) {
@@ -2516,19 +2519,19 @@ async function option(el, wanted, timeout) {
 		readAgain();
 		const {lists, mine} = ownOptions(el), open = mine.some(hasSize), same = mine.filter((x) => isNamed(x, wanted));
 		const sized = innermost(same.filter(hasSize)); // of two lists of a control, one is not shown
-		const expanded = attribute(el, "aria-expanded"), native = nativeOf(el), searched = !sized.length && (same.length || !open);
+		const expanded = ariaOf(el, "expanded"), native = nativeOf(el), searched = !sized.length && (same.length || !open);
 		const fresh = searched || expanded === "false" ? newOptions(el) : [], others = searched ? fresh : [];
 		const all = open ? mine.filter(hasSize) : others.filter(isOption), named = others.filter((x) => isNamed(x, wanted));
 		const at = sized[0] || named.find((x) => lists.some((list) => within(parent(list), x))) || named[0];
 		// Some say all the time that they are closed: what is shown since it was opened is open.
 		const closed = expanded === "false" ? !fresh.some((x) => (mine.length ? mine.includes(x) : isOption(x)) && !passes(x)) : expanded !== "true" && !at && !all.length;
 		if (!closed && sized.length > 1) return alike(el, wanted, sized);
-		const isThrough = at && interactive.has(role(at)) && passes(at);
+		const isThrough = at && isControl(at) && passes(at);
 		if (!closed && isThrough && clock() < begun + unfoldTime) continue;
 		if (!closed && at && !isThrough && !isOff(at)) {
 			offer.found.set(wanted, at);
 			// An item of a tree has others in it. Some libraries mark as selected what is only highlighted.
-			const text = role(at) === "treeitem" && [...queryAll(at, "*")].find((x) => equal(textContent(x), wanted) && hasSize(x));
+			const text = role(at) === "treeitem" && queryAll(at, "*").find((x) => equal(textContent(x), wanted) && hasSize(x));
 			const isOpenBranch = role(at) === "treeitem" && isOpen(at) && wanted !== offer.words.at(-1);
 			return {...describe(text || at), done: offer.isPath ? isOpenBranch : native ? optionsOf(native, wanted).some((o) => o.selected) :
 				matches(at, "[aria-checked=true],[aria-multiselectable=true] [aria-selected=true]")};
@@ -2554,7 +2557,7 @@ function taken(el, timeout) {
 		const {words, found, shows: before} = offer, shows = showsNow(el), native = nativeOf(el);
 		const own = ownOptions(el).mine, all = own.length ? own : newOptions(el).filter(isOption);
 		const named = (word) => [...all.filter((x) => isNamed(x, word)), found.get(word)].filter((x) => x && isConnected(x));
-		const marks = (word) => named(word).map((x) => attribute(x, "aria-checked") || attribute(x, "aria-selected"));
+		const marks = (word) => named(word).map((x) => ariaOf(x, "checked") || ariaOf(x, "selected"));
 		const inMany = (x) => hasSize(x) && closest(x, "[aria-multiselectable=true]");
 		const tags = tagsOf(el), isTag = (word) => tags.some(({text}) => equal(text, word));
 		const isMissing = (word) => {
@@ -2580,7 +2583,7 @@ function taken(el, timeout) {
 // assign sets what a field holds: that of a native picker, which no typing can, or what it held before it did not take
 // what was given.
 function assign(el, text, leave) {
-	if (["input", "textarea"].includes(tag(el))) {
+	if (isInput(el)) {
 		const {set} = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(el), "value");
 		set.call(el, text);
 		announce(el);
@@ -2646,12 +2649,12 @@ function pageText() {
 			const root = shadowRoot(el);
 			if (!root || excluded(el)) continue;
 			for (const node of childNodes(root)) {
-				parts.push(nodeType(node) === 3 ? node.data : isElement(node) && !excluded(node) ? textIn(node) : "");
+				parts.push(isText(node) ? node.data : isElement(node) && !excluded(node) ? textIn(node) : "");
 			}
 			addRoots(queryRoot(root, "*"));
 		}
 	};
-	addRoots(queryDocument(document, "*"));
+	addRoots(queryDocument("*"));
 	return parts.join("\n");
 }
 

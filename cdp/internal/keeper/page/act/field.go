@@ -134,18 +134,14 @@ func (start *begun) leave(value string, stay bool) leaving {
 	case !start.Editable || stay:
 		return stays
 	case isDate().MatchString(value) || isDate().MatchString(start.Held) || len(readings(value)) > 0 ||
-		dateForm().MatchString(inEnglish.Replace(hintOf(start.Takes))) || start.Role == "spinbutton" && !number:
-		return tabbed
-	case start.List && isNumber().MatchString(value) && isNumber().MatchString(start.Held):
+		dateForm().MatchString(inEnglish.Replace(hintOf(start.Takes))) || start.Role == "spinbutton" && !number,
+		start.List && isNumber().MatchString(value) && isNumber().MatchString(start.Held):
 		return tabbed
 	}
 	plain := slices.ContainsFunc(start.Takes, func(says [2]string) bool {
 		return says[0] == "type" && slices.Contains([]string{"number", "password", "email", "tel", "url"}, says[1])
 	})
-	switch {
-	case !start.Input || start.List:
-		return stays
-	case start.Completes && !plain:
+	if !start.Input || start.List || start.Completes && !plain {
 		return stays
 	}
 	return andBack

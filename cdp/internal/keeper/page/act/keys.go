@@ -19,12 +19,12 @@ var namedKeys = map[string]struct {
 	text string
 }{
 	"enter": {"Enter", 13, "\r"}, "return": {"Enter", 13, "\r"}, "tab": {"Tab", 9, ""}, "escape": {"Escape", 27, ""},
-	"esc": {"Escape", 27, ""}, "backspace": {"Backspace", 8, ""}, "delete": {"Delete", 46, ""}, "insert": {"Insert", 45,
-		""},
-	"home": {"Home", 36, ""}, "end": {"End", 35, ""}, "pageup": {"PageUp", 33, ""}, "pagedown": {"PageDown", 34, ""},
-	"arrowleft": {"ArrowLeft", 37, ""}, "arrowup": {"ArrowUp", 38, ""}, "arrowright": {"ArrowRight", 39, ""},
-	"arrowdown": {"ArrowDown", 40, ""}, "left": {"ArrowLeft", 37, ""}, "up": {"ArrowUp", 38, ""},
-	"right": {"ArrowRight", 39, ""}, "down": {"ArrowDown", 40, ""}, "space": {" ", 32, " "}, " ": {" ", 32, " "},
+	"esc": {"Escape", 27, ""}, "backspace": {"Backspace", 8, ""}, "delete": {"Delete", 46, ""},
+	"insert": {"Insert", 45, ""}, "home": {"Home", 36, ""}, "end": {"End", 35, ""}, "pageup": {"PageUp", 33, ""},
+	"pagedown": {"PageDown", 34, ""}, "arrowleft": {"ArrowLeft", 37, ""}, "arrowup": {"ArrowUp", 38, ""},
+	"arrowright": {"ArrowRight", 39, ""}, "arrowdown": {"ArrowDown", 40, ""}, "left": {"ArrowLeft", 37, ""},
+	"up": {"ArrowUp", 38, ""}, "right": {"ArrowRight", 39, ""}, "down": {"ArrowDown", 40, ""},
+	"space": {" ", 32, " "}, " ": {" ", 32, " "},
 	"shift": {"Shift", 16, ""}, "control": {"Control", 17, ""}, "alt": {"Alt", 18, ""}, "meta": {"Meta", 91, ""},
 }
 
