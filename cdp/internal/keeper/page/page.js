@@ -1635,6 +1635,8 @@ const takes = (el, hit) => within(el, hit) || labelsOf(el).some((label) => withi
 	drawn.has(role(el)) && within(drawing(el), hit) || isInvisibleBox(hit) && within(drawing(hit), el) ||
 	passes(el) && (rootNode(el).host === hit || !isControl(el) && within(hit, el));
 
+const reaches = (el, hit) => hit && takes(el, hit); // nothing is hit outside of the view
+
 // isInvisibleBox reports whether an element is a box that nobody sees, and that lies on what is drawn for it.
 const isInvisibleBox = (el) => isBox(el) && !checkVisibility(el, {opacityProperty: true});
 
@@ -1696,14 +1698,19 @@ const clipped = (el, x, y) => pastBoxes(el, x, y).find((up) => /auto|scroll/.tes
 
 // pastBoxes returns the boxes around an element that a point is outside of, the innermost first.
 const pastBoxes = (el, x, y) => outward(parent(el)).filter((up) => isPast(rectOf(up), x, y));
-const isPast = ({left, top, right, bottom}, x, y) => x < left || x > right || y < top || y > bottom;
+const isPast = ({left, top, right, bottom}, x, y) => x < left || x >= right || y < top || y >= bottom;
 
-// sticks reports whether an element stays in its place, but for a part of the view, while others are scrolled.
-const sticks = (el) => outward(el).some((up) => /fixed|sticky/.test(style(up).position) &&
-	(rectOf(up).width < innerWidth || rectOf(up).height < innerHeight));
+// sticks reports whether what covers an element stays in its place while that is scrolled, but for a part of the view or
+// of the box that scrolls.
+function sticks(hit, el) {
+	const isPart = (at, {width, height}) => rectOf(at).width < width || rectOf(at).height < height;
+	return outward(hit).some((up) => /fixed|sticky/.test(style(up).position) && isPart(up, visualViewport)) ||
+		outward(parent(el)).some((up) => rolls(up, 1) && !within(up, hit) && isPart(apart(hit, [el]), rectOf(up)));
+}
 
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead. One that
-// is covered by what sticks is scrolled to the middle, the beginning and the end in turn.
+// is covered by what sticks is scrolled to the middle, the beginning and the end in turn. With why it cannot
+// comes the point of a part that is not covered, {free}.
 async function ready(el, {keys, guarded, covered = true, edit = false, scroll = true, offset, turn = 0} = {}) {
 	readAgain();
 	if (!isConnected(el)) return {why: "it is no longer in the document"};
@@ -1732,16 +1739,18 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 		}
 	}
 	const hit = pointedAt(x, y);
-	if (!(hit && takes(el, hit))) {
+	if (!reaches(el, hit)) {
 		const other = !offset && (isBox(el) && labelsOf(el).find(shown) || // or it is clipped, so that what is around it is hit
 			drawn.has(role(el)) && hit && within(hit, el) && drawing(el));
 		if (other && other !== el) return ready(other, {keys, covered, scroll});
 		const way = ["center", "start", "end"][turn];
-		if (covered && scroll && way && hit && sticks(hit)) {
+		if (covered && scroll && way && hit && sticks(hit, el)) {
 			center(el, way);
 			return ready(el, {keys, edit, offset, turn: turn + 1});
 		}
-		if (covered) return hit ? unreached(el, hit, x, y) : {why: "it is outside the view"};
+		const spots = [.1, .5, .9], free = covered && !offset && spots.flatMap((a) => spots.map((b) =>
+			({x: now.x + now.width * a, y: now.y + now.height * b}))).find(({x, y}) => reaches(el, pointedAt(x, y)));
+		if (covered) return {...hit ? unreached(el, hit, x, y) : {why: "it is outside the view"}, free};
 	}
 	return {x, y};
 }
@@ -1774,7 +1783,10 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 			if (at.x !== undefined) return {...describe(found.el), ...at, resolved: found.resolved};
 			failure = notReady(found.el, at).failure;
 		}
-		if (clock() > until) return {failure};
+		if (clock() > until) {
+			const {free} = failure; // what covers the rest stays there
+			return free ? {...describe(found.el), ...free, resolved: found.resolved} : {failure};
+		}
 		await pause(turn < 3 ? 20 : 80);
 	}
 }
@@ -1937,7 +1949,7 @@ async function hold(of, x, y) {
 	const el = frameAt(of);
 	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
 	const clip = clipped(el, x, y), hit = pointedAt(x, y); // null outside the view
-	if (!hit || clip || hit !== el && sticks(hit)) {
+	if (!hit || clip || hit !== el && sticks(hit, el)) {
 		const before = rectOf(el), box = clip || scroller(), {left, top} = clip ? rectOf(clip) : {left: 0, top: 0};
 		box.scrollBy({left: x - left - box.clientWidth / 2, top: y - top - box.clientHeight / 2, behavior: "instant"});
 		await frame();

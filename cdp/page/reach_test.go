@@ -1,0 +1,48 @@
+package page_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPartsThatAreFree clicks elements that something covers in part, or that lie below a bar until they are scrolled
+// away from it. Whatever its position is, the bar gets no click.
+func TestPartsThatAreFree(t *testing.T) {
+	c := startChrome(t)
+	list := `<title></title><div id=s style="height:200px;overflow:auto">`
+	for _, name := range strings.Fields("One Two Three Four Five Six Seven Eight Nine Ten") {
+		list += `<button style="display:block;height:50px" onclick="document.title += '` + name + `,'">` + name + `</button>`
+	}
+	list += "</div>"
+	bar := func(css string) string {
+		return `<div onclick="document.title += 'bar,'" style="background:#ccc;` + css + `">bar</div>`
+	}
+	around := func(css, html string) string { return `<div style="position:relative;` + css + `">` + html + `</div>` }
+	for _, test := range []struct{ name, html, elements string }{
+		{"a bar below a list", around("", list+bar("position:absolute;bottom:0;width:100%;height:70px")), "Four Six Nine"},
+		{"a bar on top of a list", around("", list+bar("position:absolute;top:0;width:100%;height:70px")), "Nine Five Two"},
+		{"a bar that is moved there", around("", list+bar("height:70px;transform:translateY(-70px)")), "Four Six Nine"},
+		{"a sticky bar", around("", list+bar("position:sticky;bottom:0;height:70px;margin-top:-70px")), "Four Six"},
+		{"the middle is covered", around("width:300px;height:200px", `<title></title><button style="position:absolute;width:300px;`+
+			`height:200px" onclick="document.title += 'Wide,'">Wide</button>`+
+			bar("position:absolute;left:60px;top:60px;width:240px;height:140px")), "Wide"},
+		{"all but an edge is covered", around("width:300px;height:200px", `<title></title><button style="position:absolute;width:300px;`+
+			`height:200px" onclick="document.title += 'Wide,'">Wide</button>`+
+			bar("position:absolute;left:0;top:0;width:250px;height:200px")), "Wide"},
+	} {
+		c.open(t, test.html)
+		for _, element := range strings.Fields(test.elements) {
+			if _, err := run(t, c, Click, ClickParams{Element: element}); err != nil {
+				t.Errorf("%s: %s: %s", test.name, element, exit(err))
+			}
+		}
+		if got, want := c.evaluate(t, "document.title"), `"`+strings.Join(strings.Fields(test.elements), ",")+`,"`; got != want {
+			t.Errorf("%s: clicks have reached %s, want %s", test.name, got, want)
+		}
+	}
+	c.open(t, list+bar("position:absolute;inset:0"))
+	if _, err := run(t, c, Click, ClickParams{Element: "Two"}); !strings.Contains(exit(err), "it is covered") ||
+		c.evaluate(t, "s.scrollTop") != "0" {
+		t.Errorf("below what covers all: %s, scrolled to %s", exit(err), c.evaluate(t, "s.scrollTop"))
+	}
+}
