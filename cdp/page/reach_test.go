@@ -46,3 +46,27 @@ func TestPartsThatAreFree(t *testing.T) {
 		t.Errorf("below what covers all: %s, scrolled to %s", exit(err), c.evaluate(t, "s.scrollTop"))
 	}
 }
+
+// TestTypedTextIsTold types texts into fields that hold less afterwards, or something else. The answer says what.
+func TestTypedTextIsTold(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<title>T</title><label>Memo <textarea maxlength=10>1234</textarea></label><label>Free <input></label>
+		<label>Mail <input type=email id=mail value=a></label><div contenteditable id=note>old</div>
+		<label>Pin <input type=password maxlength=2></label><label>Search <input onchange="this.value = ''"></label>
+		<label>Phone <input oninput="value = value.replace(/^(\d{3})-?(\d)/, '$1-$2')"></label>
+		<label>Digits <input oninput="value = value.replace(/\D/g, '')"></label>`)
+	for _, test := range []struct{ element, text, want string }{
+		{"Memo", "abcdefgh", `the field now holds "1234abcdef"`}, {"Free", "a text", ""}, {"Pin", "1234", ""},
+		{"Mail", "@b.de", ""},
+		{"Search", "word\n", ""}, {"Phone", "555123", ""}, {"Digits", "a1b2", `the field now holds "12"`},
+	} {
+		e, err := run(t, c, Type, TypeParams{Element: test.element, Text: test.text})
+		if err != nil || !strings.Contains(e.Note, test.want) || test.want == "" && strings.Contains(e.Note, "holds") {
+			t.Errorf("%s: %q, %s", test.element, e.Note, exit(err))
+		}
+	}
+	_, err := run(t, c, Type, TypeParams{Element: "css=#note", Text: " new"})
+	if got := c.evaluate(t, "mail.value + note.textContent"); err != nil || got != `"a@b.deold new"` {
+		t.Errorf("after what they hold: %s, %s", got, exit(err))
+	}
+}

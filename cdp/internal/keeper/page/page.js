@@ -2231,11 +2231,13 @@ async function painted() {
 }
 
 // focus focuses a field, or the editor that it is a part of, and selects what it holds, so that text that is typed replaces
-// it.
+// it, or is to come after it.
 function focus(el, all = true) {
+	const isNew = focused() !== el;
 	if (isHTML(el)) focusHTML(editable(el) && outward(el).findLast(editable) || el);
 	if (all && typeof el.select === "function" && tag(el) !== "form") el.select();
 	else if (all && editable(el)) getSelection().selectAllChildren(el);
+	else if (!all && isNew && typesIn(el)) getSelection().modify("move", "forward", "documentboundary");
 }
 
 // besideField is the text around a field before it was filled. tagWords are in the classes of fields that make tags.

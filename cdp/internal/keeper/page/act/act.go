@@ -601,14 +601,22 @@ type typeParams struct {
 	Submit  bool   `json:"submit"`
 }
 
-// typeText types a text, key by key, at the end of the present text.
+// typeText types a text, key by key, at the end of the present text. It reports what a field holds instead of it.
 func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
 	events := keysOf(p.Text)
 	if p.Submit {
 		events = append(events, key("Enter", 0)...)
 	}
-	return act(v, p.Element, how{Focused: true, Covered: no, verb: "type"},
-		func(*begun) *api.Error { return sendKeys(v, events) })
+	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "type"})
+	if err != nil {
+		return nil, err
+	}
+	e, last, err := finish(v, start, sendKeys(v, events))
+	if held := last.Value; err == nil && held != nil && len(*held) < 200 && letters(*held) != "" &&
+		!strings.Contains(letters(*held), letters(p.Text)) {
+		e.addNote("the field now holds " + page.Quote(page.Clip(*held, 80)))
+	}
+	return e, err
 }
 
 // keysOf returns the events of the keys that type a text.
