@@ -70,3 +70,20 @@ func TestTypedTextIsTold(t *testing.T) {
 		t.Errorf("after what they hold: %s, %s", got, exit(err))
 	}
 }
+
+// TestFormsThatComeLater chooses an option that comes later than its list, and checks boxes by a text without a label.
+func TestFormsThatComeLater(t *testing.T) {
+	c := startChrome(t)
+	c.open(t, `<title>T</title><label>Plan <select id=s><option>-</select></label><input type=radio name=g id=m>Male<br>
+		<input type=radio name=g id=f>Female<br><input type=checkbox id=n> News <b>by mail</b>
+		<script>setTimeout(() => s.add(new Option("Weekly")), 2500)</script>`)
+	_, err := run(t, c, Select, SelectParams{Element: "Plan", Options: []string{"Weekly"}})
+	for _, box := range []string{"Male", "Female", "News"} {
+		if err == nil {
+			_, err = run(t, c, Check, CheckParams{Element: box})
+		}
+	}
+	if got := c.evaluate(t, "[s.value, m.checked, f.checked, n.checked].join()"); err != nil || got != `"Weekly,false,true,true"` {
+		t.Errorf("%s, %s", got, exit(err))
+	}
+}

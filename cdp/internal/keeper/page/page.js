@@ -894,7 +894,7 @@ function wordSearch(word) {
 		(el) => isControl(el) && equal(name(el), word),
 		(el) => has(el, "placeholder") && equal(attribute(el, "placeholder"), word),
 		(el) => tag(el) === "label" && isBox(controlOf(el)) && equal(textContent(el), word) && rendered(el) && isRead(el),
-		(el) => isLabelled(el, word),
+		(el) => isLabelled(el, word) || isBox(el) && equal(nextSibling(el)?.data, word),
 	]) {
 		const found = fitting(fits, all);
 		rank++;
@@ -2406,14 +2406,14 @@ const announce = (el) => {
 };
 
 // choose selects the options of a select by label or value, once they are there. The events are not trusted: no input opens
-// the list. It returns what was chosen before the page knew of it.
-async function choose(el, wanted, timeout) {
+// the list. It returns what was chosen before the page knew of it. A list with a placeholder alone is waited for longer.
+async function choose(el, wanted, timeout, patience) {
 	const list = isSelect(el) ? el : el.list;
 	if (!list) return notReady(el, {why: "it is not a select"});
-	for (const until = clock() + timeout; ; await pause(30)) {
+	for (const began = clock(); ; await pause(30)) {
 		const options = [...list.options], pick = wanted.map((word) => optionsOf(el, word));
 		const at = pick.findIndex(([o]) => !o || disabled(o));
-		if (at >= 0 && !pick[at].length && clock() < until) {
+		if (at >= 0 && !pick[at].length && clock() - began < (options[1] ? timeout : patience)) {
 			focus(el, false); // some are filled then
 			continue;
 		}

@@ -168,7 +168,8 @@ func (start *begun) chooseNative(v *page.Visit, options []string) (*Effects, *ap
 		Value   string
 		Failure *page.Failure
 	}
-	err := v.Script(start.in, &chosen, "choose", start.Ref, options, openTime.Milliseconds())
+	err := v.Script(start.in, &chosen, "choose", start.Ref, options, openTime.Milliseconds(),
+		v.Patience().Milliseconds())
 	if chosen.Failure != nil {
 		return nil, chosen.Failure.Exit(start.Ref)
 	}
