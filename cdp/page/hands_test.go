@@ -609,6 +609,15 @@ func TestDragItems(t *testing.T) {
 			"One", "Three", "names()", "Two,Three,One,Four", `"on"`},
 		{"keys that come late", dragged("", keyed, strings.Replace(byKeys, "(lifted &&", "(lifted && !(missed++ < 1) &&", 1)+
 			`; missed = 0`), "One", "Three", "names()", "Two,Three,One,Four", "by keys"},
+		{"by a grip", strings.Replace(dragged("b{cursor:grab}", "", `l.onmousedown = (e) => { if (e.target.tagName == "B") held =
+			e.target.closest("li") }; onmouseup = (e) => { move(held, at(e)); held = null }`), ">One", "><b>:</b>One", 1), "One",
+			"Three", "names()", "Two,Three,:One,Four", `"on":"listitem`},
+		{"by a grip, after a long press, with text to select", strings.NewReplacer(">One", "><b class=drag-handle>:</b>One",
+			"user-select:none", "").Replace(dragged("", "", `let timer; l.onpointerdown = (e) => { l.className = "pressed";
+			if (e.target.tagName == "B") timer = setTimeout(() => held = e.target.closest("li"), 250) };
+			onpointermove = (e) => { held ? e.preventDefault() : clearTimeout(timer) }; l.onselectstart = () => !held;
+			onpointerup = (e) => { l.className = ""; held && move(held, at(e)); held = null }`)), "One", "Three", "names()",
+			"Two,Three,:One,Four", `"on":"listitem`},
 		{"to nothing", dragged("", "", byPointer), "One", "Zulu", "names()", "One,Two,Three,Four",
 			`no_match: nothing matches "Zulu", where it is to be dragged`},
 		{"onto what takes it away", dragged("", "", `onpointerdown = (e) => held = e.target; onpointerup = (e) => {

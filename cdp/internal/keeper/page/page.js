@@ -2100,6 +2100,7 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 			toward = {to: {...there, far, width, height, spot: inDocument(other), ...describe(other)}, ...beside(el, other)};
 		}
 		toward.spot = inDocument(el);
+		if (toward.sorts) getSelection().empty(); // selected text would be dragged instead
 	}
 	if (focuses) focus(el, all);
 	prepare(el);
@@ -2111,13 +2112,17 @@ async function begin(locator, {guarded: guards = false, focused: focuses = false
 // was over before.
 const isPart = (el) => /^(option|menuitem|treeitem|gridcell|radio)/.test(role(el)) && !isBox(el);
 
-// beside returns how many items two elements are apart, whether these are of a list that one can sort, and what the first
-// one says of keys that move it.
+// isGrip reports whether an element looks like what another one is dragged by.
+const isGrip = (el) => /grab|move/.test(style(el).cursor) || /handle|grip/i.test(attribute(el, "class"));
+
+// beside returns how many items two elements are apart, whether these are of a list that one can sort, the part by which
+// the first one is dragged, if there is one, and what it says of keys that move it.
 function beside(el, other) {
 	const own = apart(el, [other]), items = parent(own) ? children(parent(own)).filter(isElement) : [];
 	const to = items.findIndex((item) => within(item, other));
 	const sorts = to >= 0 && role(own) === role(items[to]) && /^(listitem|option|row|treeitem)$/.test(role(own));
-	return {sorts, steps: to < 0 ? 0 : Math.abs(to - items.indexOf(own)), keys: [el, own].flatMap((x) =>
+	const grip = !isGrip(own) && elements(own).find(isGrip);
+	return {sorts, grip: grip ? refer(grip) : "", steps: to < 0 ? 0 : Math.abs(to - items.indexOf(own)), keys: [el, own].flatMap((x) =>
 		[ariaOf(x, "roledescription"), ...byIds(x, "aria-describedby").map(textContent)]).join(" ").trim()};
 }
 

@@ -282,8 +282,12 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	}
 	d := dragOnce(v, p.Element, h, 0)
 	byKeys := d.isStill() && d.start.Keys != "" && d.start.Steps > 0
-	if d.isStill() && !byKeys && v.Patience() > 4*longPress*time.Millisecond {
-		d = dragOnce(v, p.Element, h, longPress)
+	if (d.isStill() || d.start != nil && d.start.Sorts && d.stays()) && !byKeys &&
+		v.Patience() > 4*longPress*time.Millisecond {
+		item := d.start.Element
+		if again := dragOnce(v, cmp.Or(d.start.Grip, p.Element), h, longPress); again.start != nil {
+			d, again.start.Element = again, item
+		}
 	}
 	switch {
 	case byKeys:
@@ -302,6 +306,7 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 	case p.To != "" && d.start.Role != "Canvas" && d.stays():
 		d.e.addNote("it is back where it was")
 	}
+	d.e.On = d.start.on()
 	return d.e, nil
 }
 

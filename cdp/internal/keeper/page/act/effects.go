@@ -84,6 +84,7 @@ type way struct {
 	}
 	Steps int    // the number of items that the element moves by
 	Sorts bool   // the items belong to a sortable list
+	Grip  string // the reference of the part by which the element is dragged; "" if there is none
 	Keys  string // what the element says about keys
 }
 
