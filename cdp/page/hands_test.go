@@ -292,6 +292,12 @@ func TestFillSliders(t *testing.T) {
 	}
 }
 
+// phone returns a field of a phone number, from which it takes the country's code. It does with that what is given.
+func phone(code string) string {
+	return `<label for=f>Phone</label><p><b id=c>+1</b><input id=f type=tel></p><script>f.oninput = () => {
+		const m = /^\+\d\d/.exec(f.value); if (m) { f.value = f.value.slice(3); ` + code + ` } }</script>`
+}
+
 // TestFillText fills in fields that form, refuse or handle text themselves.
 func TestFillText(t *testing.T) {
 	c := startChrome(t)
@@ -311,6 +317,10 @@ func TestFillText(t *testing.T) {
 			"Sum", "1234", "f.value", "1,234.00", "another form"},
 		{"a prefix that stays", `<label>Phone <input id=f value="+1 "></label><script>f.oninput = () => { if (!f.value.startsWith("+1 "))
 			f.value = "+1 " + f.value }</script>`, "Phone", "555", "f.value", "+1 555", "another form"},
+		{"a phone number whose code is shown beside it", phone(`c.textContent = m[0]`), "Phone", "+49 30 901820",
+			"c.textContent + f.value", "+49 30 901820", "another form"},
+		{"a phone number whose code is lost", phone(""), "Phone", "+49 30 901820", "c.textContent + f.value", "+1",
+			refusedValue},
 		{"a mask of keys", `<label>Code <input id=f></label><script>let kept = ""; f.onkeydown = (e) => {
 			if (/^\d$/.test(e.key)) kept += e.key; if (e.key == "Delete") kept = ""; };
 			f.oninput = () => f.value = kept.replace(/(..)/, "$1-")</script>`, "Code", "1234", "f.value", "12-34", "another form"},

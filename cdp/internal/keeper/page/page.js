@@ -2285,7 +2285,7 @@ const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : ariaOf(el, "va
 
 // held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for, since many
 // parse a date only then: {gone} if it goes away at that. One that is to have the focus again stays, {stayed}, where its
-// text has changed the page, which may show a list for it. An editor may still be busy with what it is to hold. With rest
+// text has changed the page, which may show a list for it. A field of a phone number may show the country's code beside it. An editor may still be busy with what it is to hold. With rest
 // it is all of the act: a text is inserted before, as by a keyboard, a page that shows no reaction is given no frame, and
 // the act ends, {ended}, as end does it.
 async function held(el, leave, later, wanted, rest) {
@@ -2300,7 +2300,9 @@ async function held(el, leave, later, wanted, rest) {
 	if (wanted && el.value === undefined) await eventually(() => flat(holds(el)) === flat(wanted), 180);
 	const is = !el.form?.noValidate && el.validity;
 	const took = Boolean(leave && wanted) && !holds(el) && says(textAround(el), wanted) && !says(besideField, wanted);
-	return {held: holds(el), open: isOpen(el), gone: !isConnected(el), ...rest && {ended: await end(rest)}, took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
+	const text = holds(el), digits = (text) => text.replace(/\D/g, "");
+	const code = wanted?.[0] === "+" && text && textIn(parent(el) || el).match(/\d+/g)?.find((code) => digits(wanted) === code + digits(text));
+	return {held: code ? `+${code} ${text}` : text, open: isOpen(el), gone: !isConnected(el), ...rest && {ended: await end(rest)}, took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
 		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step")) || leave === "blur" && ariaOf(el, "invalid") === "true"};
 }
 const isOpen = (el) => ariaOf(el, "expanded") === "true";

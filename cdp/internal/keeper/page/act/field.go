@@ -104,7 +104,7 @@ func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
 		return r, nil
 	}
 	if !same(*last.Value, value) {
-		if !fits(*last.Value, value, "") { // the field accepted the value, and changed it later
+		if !fits(*last.Value, value, "") && !endsPhone(*last.Value, value) { // accepted, and changed later
 			return nil, start.restore(v, stays, value, *last.Value)
 		}
 		r.Value = *last.Value
@@ -222,6 +222,11 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		}
 	}
 	return "", start.restore(v, leave, value, now.Held)
+}
+
+// endsPhone reports whether a text is the end of a phone number that begins with the country's code.
+func endsPhone(text, number string) bool {
+	return letters(text) != "" && strings.HasPrefix(number, "+") && strings.HasSuffix(letters(number), letters(text))
 }
 
 // typeDigits types the digits of a date. It is for fields in which a complete part selects the next one in a later
