@@ -559,6 +559,12 @@ func dragged(style, item, script string) string {
 		let held = null, lifted = null;` + script + `</script>`
 }
 
+// tree returns a tree whose items the browser drags, and what it does with one that is dropped.
+func tree(item, drop string) string {
+	return strings.Replace(dragged("", "role=treeitem draggable=true "+item, `l.ondragstart = (e) => held = e.target;
+		l.ondragover = (e) => e.preventDefault(); l.ondrop = (e) => { const to = e.target; `+drop+` }`), "<ul ", "<ul role=tree ", 1)
+}
+
 // TestDragItems drags items of lists, in the way that each list has.
 func TestDragItems(t *testing.T) {
 	c := startChrome(t)
@@ -619,6 +625,11 @@ func TestDragItems(t *testing.T) {
 			"One", "Three", "names()", "Two,Three,One,Four", `"on"`},
 		{"keys that come late", dragged("", keyed, strings.Replace(byKeys, "(lifted &&", "(lifted && !(missed++ < 1) &&", 1)+
 			`; missed = 0`), "One", "Three", "names()", "Two,Three,One,Four", "by keys"},
+		{"onto an item of a tree, beside it", tree("", "to.after(held)"), "Four", "Two", "names()", "One,Two,Four,Three",
+			`it is now beside treeitem \"Two\"`},
+		{"onto an item of a tree, into it", tree("", "to.append(held)"), "Three", "One", "String(l.children.length)", "3", `"on"`},
+		{"onto an item of a flat tree, into it", tree("aria-level=1", "to.after(held); held.ariaLevel = 2"), "Three", "One",
+			"names()", "One,Three,Two,Four", `"on"`},
 		{"by a grip", strings.Replace(dragged("b{cursor:grab}", "", `l.onmousedown = (e) => { if (e.target.tagName == "B") held =
 			e.target.closest("li") }; onmouseup = (e) => { move(held, at(e)); held = null }`), ">One", "><b>:</b>One", 1), "One",
 			"Three", "names()", "Two,Three,:One,Four", `"on":"listitem`},

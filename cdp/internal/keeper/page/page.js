@@ -2137,6 +2137,12 @@ async function spot(el, from) {
 	return inDocument(el);
 }
 
+// nests reports whether an element is in another one, or below it in a tree whose items are not in each other.
+function nests(el, ref) {
+	const {el: to} = one({ref});
+	return !to || within(to, el) || ariaOf(el, "level") - ariaOf(to, "level") > 0;
+}
+
 // reach scrolls to an element and returns its middle.
 async function reach(el) {
 	center(el);
@@ -2742,7 +2748,7 @@ function describeLine(el) {
 
 // ofElement are functions of an element, which their callers give by its reference. One that is not in the document any
 // more is gone.
-const ofElement = {focusOn, choose, assign, held, callCalendar, calendar, parts, track, offering, option, taken, spot, reach, guard, scrollEnd, area};
+const ofElement = {focusOn, choose, assign, held, callCalendar, calendar, parts, track, offering, option, taken, spot, nests, reach, guard, scrollEnd, area};
 for (const [key, f] of Object.entries(ofElement)) {
 	ofElement[key] = (ref, ...args) => {
 		const found = ref ? one({ref}) : {};

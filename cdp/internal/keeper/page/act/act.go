@@ -307,6 +307,10 @@ func drag(v *page.Visit, p dragParams) (*Effects, *api.Error) {
 		d.e.addNote("it is back where it was")
 	}
 	d.e.On = d.start.on()
+	if in := true; d.was != d.now && d.start.Role == "treeitem" && d.start.To.Role == "treeitem" &&
+		v.Script(d.start.in, &in, "nests", d.start.Ref, d.start.To.Ref) == nil && !in {
+		d.e.addNote("it is now beside " + d.start.To.Element.String() + ", not in it")
+	}
 	return d.e, nil
 }
 
