@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,11 +45,10 @@ func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *Cal
 	params := map[string]any{}
 	if len(bytes.TrimSpace(raw)) > 0 {
 		value, _ := jsontext.Decode(raw, jsontext.Limits{Bytes: host.MaxParams})
-		object, ok := value.(map[string]any)
-		if !ok {
+		var ok bool
+		if params, ok = value.(map[string]any); !ok {
 			return raw, nil
 		}
-		params = object
 	}
 	by := givers{}
 	if o.Params != "-" && !strings.HasPrefix(o.Params, "@") {
@@ -62,7 +62,7 @@ func buildParams(ctx context.Context, app *command.App, t *manifest.Tool, o *Cal
 		}
 	}
 	words, err := readWords(ctx, app, params, t, o)
-	if err = cmp.Or(err, positional(params, t, words)); err != nil {
+	if err = cmp.Or(err, positional(params, t, words, given)); err != nil {
 		return nil, err
 	}
 	missing := ""
@@ -214,9 +214,14 @@ func readWords(ctx context.Context, app *command.App, params map[string]any, t *
 }
 
 // positional assigns words to the positional parameters of a tool. The last one takes all further words if it is an
-// array.
-func positional(params map[string]any, t *manifest.Tool, words []string) error {
-	if meant := allParams(t, words); len(meant) > 0 && len(params) == 0 {
+// array. For words that mean all parameters, or a point, the error has these and the given ones.
+func positional(params map[string]any, t *manifest.Tool, words, given []string) error {
+	pairs, point := words, "["+strings.Join(words, ",")+"]"
+	if _, item := manifest.TypeAt(t.Params, "at"); item == "number" && len(words) == 2 && json.Valid([]byte(point)) {
+		pairs = []string{"at=" + point}
+	}
+	if meant := allParams(t, pairs); len(meant) > 0 && len(params) == 0 {
+		maps.Copy(meant, allParams(t, slices.Concat(pairs, given)))
 		e := host.Errorf(host.InvalidArgs, "the words after %s are parameters, which go into --params or --param", t.Name)
 		e.Corrected, e.Changes = jsontext.Marshal(meant), []schema.Change{{How: schema.Parsed}}
 		return e
@@ -232,13 +237,10 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 		if kind == "array" && i == len(t.Positional)-1 && !strings.HasPrefix(words[i], "[") {
 			list := []any{}
 			for _, w := range words[i:] {
-				if err := validUTF8(name, w); err != nil {
-					return err
-				}
 				list = append(list, typed(w, item, ""))
 			}
 			params[name] = list
-			return nil
+			return validUTF8(name, strings.Join(words[i:], " "))
 		}
 		if err := validUTF8(name, words[i]); err != nil {
 			return err
@@ -256,8 +258,7 @@ func positional(params map[string]any, t *manifest.Tool, words []string) error {
 func allParams(t *manifest.Tool, words []string) map[string]any {
 	meant := map[string]any{}
 	if len(words) == 1 && jsontext.LooksLikeJSON(words[0]) {
-		raw, _ := jsontext.Repair(words[0])
-		if json.Unmarshal(raw, &meant) != nil {
+		if raw, _ := jsontext.Repair(words[0]); json.Unmarshal(raw, &meant) != nil {
 			return nil
 		}
 	} else {
@@ -309,7 +310,6 @@ func setParam(ctx context.Context, app *command.App, params map[string]any, by *
 	if err := validUTF8(key, text); err != nil {
 		return err
 	}
-	isAbsent := isNull && !accepts(kind, "null") && !accepts(kind, "string")
 	before, _ := jsontext.Lookup(params, path)
 	list, isList := before.([]any)
 	isMore := isList && kind == "array" && !isNull && !strings.HasPrefix(text, "[")
@@ -322,7 +322,7 @@ func setParam(ctx context.Context, app *command.App, params map[string]any, by *
 		value = append(list, typed(text, item, ""))
 	case isNull && accepts(kind, "null"):
 		value = nil
-	case isAbsent:
+	case isNull && !accepts(kind, "string"): // leave it out
 		inside, _ := jsontext.Lookup(params, path[:len(path)-1])
 		if object, isObject := inside.(map[string]any); isObject {
 			delete(object, path[len(path)-1])
