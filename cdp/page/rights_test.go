@@ -66,7 +66,7 @@ func TestRulesForPartsApply(t *testing.T) {
 				name, value, _ := strings.Cut(when, "=")
 				params := map[string]json.RawMessage{}
 				for _, p := range manifest.Params(tools.Tool(tool).Params) {
-					if p.Required || p.Name == name {
+					if p.Required || p.Name == name || tool == "click" && p.Name == "element" {
 						params[p.Name] = json.RawMessage(values[p.Name])
 					}
 				}
