@@ -62,7 +62,7 @@ var maxLines = map[string]int{
 	"cdp":                      6151,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 797,   // words of page, what its calls need; pictures compared; here against new; steps
 	"cdp/internal/keeper":      9600,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
-	"cdp/internal/keeper/page": 7280,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
+	"cdp/internal/keeper/page": 7276,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags
 	"cmd/parleyd":              1575,  // the service, a module of its own; a fleet, its accounts and records; types
