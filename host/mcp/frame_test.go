@@ -125,7 +125,7 @@ func rawHTTP(t testing.TB, s *mcp.Server, revision string) rawClient {
 			return []string{string(body)}
 		}
 		for line := range strings.Lines(string(body)) {
-			if data, ok := strings.CutPrefix(line, "data: "); ok {
+			if data, ok := strings.CutPrefix(line, "data: "); ok && data != "\n" {
 				answers = append(answers, strings.TrimSuffix(data, "\n"))
 			}
 		}

@@ -177,6 +177,7 @@ func (m *modeServer) connectHTTP() {
 	})
 	m.stateful = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		SessionTimeout: sessionTimeout, DisableLocalhostProtection: true, MaxRequestBodyBytes: maxMessage,
+		EventStore: &m.of.replay,
 	})
 }
 
@@ -249,6 +250,9 @@ func (s *Server) guard(cfg HTTPConfig, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(raw http.ResponseWriter, r *http.Request) {
 		w := &frame.Writer{ResponseWriter: raw, ClientTimeout: g.ClientTimeout, Unsent: &s.unsentBytes,
 			Challenge: challenge}
+		if r.Header.Get("Authorization") != "" {
+			w.Challenge += `, error="invalid_token"`
+		}
 		if cfg.Access != nil {
 			began := time.Now()
 			defer func() {

@@ -351,6 +351,33 @@ func allText(r *sdk.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
+// TestToolsNamedLikeMetaTools checks that a tool can be called even if it is named like a meta-tool.
+func TestToolsNamedLikeMetaTools(t *testing.T) {
+	names := []string{"call_tool", "search_tools", "describe-tool", "plan_call"}
+	var tools []string
+	for _, name := range names {
+		tools = append(tools, `{"name":"`+name+`","docs":{"brief":"Do it"},"effect":"read","params":{"type":"object"}}`)
+	}
+	one, err := newFake(`{"manifest":1,"name":"desk","version":"1.0.0","kind":"parley/1","docs":{"brief":"A desk"},"tools":[` +
+		strings.Join(tools, ",") + `]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		one.handlers[name] = func(context.Context, *host.Request) (*job.Result, error) { return jsonData(`"done"`) }
+	}
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	if f.Server, err = newServer(mcp.Minimal, hostcall.Config{Policy: trustNetwork}, nil, one); err != nil {
+		t.Fatal(err)
+	}
+	s := f.stdio(t, client{revision: revisions[0]})
+	for _, name := range names {
+		if r, text := call(t, s, "call_tool", `{"name":"desk.`+name+`","arguments":{}}`); r.IsError {
+			t.Errorf("desk.%s: %s", name, text)
+		}
+	}
+}
+
 // TestMetaTools searches, describes and calls over every wire, with correct and incorrect arguments.
 func TestMetaTools(t *testing.T) {
 	forEachWire(t, mcp.Minimal, trustNetwork, func(t *testing.T, f *fixture, connect func(client) *sdk.ClientSession) {

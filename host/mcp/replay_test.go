@@ -1,0 +1,92 @@
+package mcp_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/mcp"
+)
+
+// TestLostStream checks that a client whose connection is lost during a call gets the result with the id of the last
+// event that it has received, with the id that its request had.
+func TestLostStream(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	begun, release := make(chan struct{}), make(chan struct{})
+	f.shop.handlers["order.slow"] = func(context.Context, *host.Request) (*job.Result, error) {
+		close(begun)
+		<-release
+		return jsonData(`"finished"`)
+	}
+	url := f.listen(t, mcp.HTTPConfig{})
+	request := func(method, body string, header ...string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		header = append(header, "Content-Type", "application/json", "Accept", "application/json, text/event-stream",
+			"Mcp-Protocol-Version", "2025-11-25")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = response.Body.Close() })
+		return response
+	}
+	begin := request("POST", initialize)
+	session := []string{"Mcp-Session-Id", begin.Header.Get("Mcp-Session-Id")}
+	_, _ = io.Copy(io.Discard, begin.Body)
+	request("POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, session...)
+	lost := request("POST", `{"jsonrpc":"2.0","id":1.50,"method":"tools/call","params":{"name":"shop__order__slow",`+
+		`"arguments":{}}}`, session...)
+	last := ""
+	for events := bufio.NewScanner(lost.Body); last == "" && events.Scan(); {
+		if id, is := strings.CutPrefix(events.Text(), "id: "); is {
+			last = id
+		}
+	}
+	if last == "" {
+		t.Fatal("no event has an id")
+	}
+	<-begun
+	_ = lost.Body.Close()
+	resume := func(last string) (int, string) {
+		response := request("GET", "", append([]string{"Last-Event-ID", last}, session...)...)
+		for response.StatusCode == http.StatusConflict { // the server has not noticed the loss yet
+			response = request("GET", "", append([]string{"Last-Event-ID", last}, session...)...)
+		}
+		var all strings.Builder
+		for events := bufio.NewScanner(response.Body); events.Scan() && !strings.Contains(all.String(), "data: {"); {
+			all.WriteString(events.Text() + "\n")
+		}
+		return response.StatusCode, all.String()
+	}
+	close(release)
+	for range 2 { // while the call may still run, and after it
+		if status, text := resume(last); status != 200 || !strings.Contains(text, `"id":1.50,"result"`) ||
+			!strings.Contains(text, "finished") {
+			t.Errorf("after %q: %d, %s", last, status, text)
+		}
+	}
+	if status, text := resume("unknown_0"); status != 400 {
+		t.Errorf("an unknown stream: %d, %s", status, text)
+	}
+}
+
+// TestReplayIsBounded checks that what is stored of a session does not grow with its requests, and that the stream that
+// lasts as long as the session goes on.
+func TestReplayIsBounded(t *testing.T) {
+	streams, size := mcp.FillReplay(t, 1000, strings.Repeat("x", 20<<10))
+	if streams > 16 || size > 256<<10 {
+		t.Errorf("%d streams of %d bytes are stored", streams, size)
+	}
+}
