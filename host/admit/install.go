@@ -363,17 +363,14 @@ func (in *Installer) Remove(name string) (Installed, error) {
 	for _, tool := range slices.Sorted(maps.Keys(uses)) {
 		in.cfg.Notice(entry.Name + "." + tool + " was in use: in the last 7 days " + uses[tool])
 	}
-	var revoked []string
-	remove := func() (err error) {
-		// The grants go first: whatever fails after that, none outlives the plugin.
-		if revoked, err = in.revokeAll(entry.Name); err == nil {
-			_, err = in.cfg.Store.Remove(name)
-		}
-		return err
+	// The grants go first: whatever fails after that, none outlives the plugin.
+	revoked, err := in.revokeAll(entry.Name)
+	if err != nil {
+		return Installed{}, err
 	}
-	if err = remove(); errors.Is(err, syscall.ENOSPC) {
+	if _, err = in.cfg.Store.Remove(name); errors.Is(err, syscall.ENOSPC) {
 		in.cfg.Store.Discard(entry) // its files take the space that is missing
-		err = remove()
+		_, err = in.cfg.Store.Remove(name)
 	}
 	if err != nil {
 		return Installed{}, err

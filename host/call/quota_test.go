@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/host/step"
 )
 
 // quotas are counts of calls, all of which are allowed up to a number.
@@ -54,6 +56,10 @@ func TestQuotas(t *testing.T) {
 			Options: job.Options{DryRun: c.dryRun}})
 		if c.want == "" && err != nil || c.want != "" && !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v", c, err)
+		}
+		if c.want == host.Busy && !reflect.DeepEqual(host.AsError(err).Steps, []step.Step{{Op: step.OpCall,
+			Tool: "first.echo", Params: json.RawMessage(c.params)}}) {
+			t.Errorf("%+v: the next steps are %+v, expected the same call", c, host.AsError(err).Steps)
 		}
 	}
 	if strings.Join(q.taken, " ") != "cli cli cli" || len(q.ended) != 2 || q.ended[0] < 1000 || q.ended[0] > 2500 ||

@@ -369,7 +369,7 @@ func (r *run) record(ctx context.Context) error {
 	return nil
 }
 
-// dropRefused removes the call that failed from what to do next.
+// dropRefused removes the call that failed from what to do next, unless it is only to be made again later.
 func (r *run) dropRefused(e *host.Error) {
 	orNone := func(params json.RawMessage) []byte { return []byte(cmp.Or(string(params), "{}")) }
 	isRefused := func(s step.Step) bool {
@@ -378,6 +378,10 @@ func (r *run) dropRefused(e *host.Error) {
 	}
 	if e.Approval != "" {
 		return // the same call is to be made again, once a person has allowed it
+	}
+	if e.Code == host.Busy && len(e.Steps) == 0 && r.behalf.parentID == "" { // the message says when
+		e.Steps = []step.Step{{Op: step.OpCall, Tool: r.answer.Tool, Params: r.call.Params, Options: r.call.Given}}
+		return
 	}
 	e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), isRefused)
 	if e.Retry != nil && isRefused(*e.Retry) {

@@ -3,6 +3,7 @@ package policy
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -107,8 +108,13 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 		}
 		g = g.Absolute(dir)
 		if g.Kind == FS {
-			if err := p.env.Own.Check(g.Source, g.Mode == "rw"); err != nil {
-				return edit, host.Errorf(host.ConfigError, "%s cannot be granted: %v", g, err)
+			err := p.env.Own.Check(g.Source, g.Mode == "rw")
+			if info, failed := os.Stat(g.Source); failed == nil && !info.IsDir() {
+				err = errors.New(g.Source + " is not a folder")
+			}
+			if err != nil {
+				return edit, host.Errorf(host.ConfigError, "%s cannot be granted: %v", g, err).
+					WithSteps(step.Operator(step.OpPolicyExplain, plugin))
 			}
 		}
 		list = edit.add(list, g)

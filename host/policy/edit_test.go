@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/policy/operator"
 	"github.com/parley-tools/parley/host/protect"
 	"github.com/parley-tools/parley/internal/durable"
 	"github.com/parley-tools/parley/internal/durable/durabletest"
@@ -270,9 +272,11 @@ func TestGrantOutOfReach(t *testing.T) {
 	env := Env{Dir: base, Own: &protect.Files{Folders: []protect.Folder{{Name: "config", Path: config}}}}
 	p, err := Load(config, env)
 	must(t, err)
-	for _, right := range []string{"fs:rw:config=/data", "fs:ro:.=/data", "fs:ro:/=/data", "fs:ro:work/../config=/data"} {
+	must(t, os.WriteFile(filepath.Join(base, "file"), nil, 0o600))
+	for _, right := range []string{"fs:rw:config=/data", "fs:ro:.=/data", "fs:ro:/=/data", "fs:ro:work/../config=/data",
+		"fs:ro:file=/data"} {
 		e, err := p.Grant("github", digestA, grants(t, "fs:ro:work=/work", right)...)
-		if err == nil || host.AsError(err).Code != host.ConfigError || e.New != "" {
+		if err == nil || host.AsError(err).Code != host.ConfigError || e.New != "" || len(host.AsError(err).Steps) == 0 {
 			t.Errorf("%s: %v", right, err)
 		}
 	}
@@ -288,6 +292,21 @@ func TestGrantOutOfReach(t *testing.T) {
 	}
 	if _, err := p.CheckReach(); err == nil || !strings.Contains(err.Error(), "policy.toml:3:11") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestFullDisk checks that rights can be revoked, and not granted, while the disk is full.
+func TestFullDisk(t *testing.T) {
+	f := operator.File{Path: filepath.Join(t.TempDir(), GrantsFile)}
+	must(t, f.Replace("", "[plugin.github]\n"))
+	durabletest.Watch(t).Err = syscall.ENOSPC
+	for _, c := range []struct{ old, text, want string }{
+		{"[plugin.github]\n", "[plugin.github]\n[plugin.other]\n", "[plugin.github]\n"}, {"[plugin.github]\n", "", ""},
+	} {
+		err := f.Replace(c.old, c.text)
+		if got := read(t, f.Path); got != c.want || (err == nil) != (c.text == c.want) {
+			t.Errorf("the file has %q: %v", got, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/protect"
@@ -85,8 +86,23 @@ func (f File) Replace(old, text string) error {
 		return host.Errorf(host.Busy, "%s has changed in the meantime; nothing was written. "+
 			"Look at it and try again", f.Path)
 	}
-	if err := durable.Write(f.Path, []byte(text)); err != nil { // a crash must not bring back a grant that was revoked
+	err = durable.Write(f.Path, []byte(text)) // a crash must not bring back a grant that was revoked
+	if errors.Is(err, syscall.ENOSPC) && len(text) <= len(old) {
+		err = f.overwrite(text)
+	}
+	if err != nil {
 		return fail(err)
 	}
 	return nil
+}
+
+// overwrite writes a text that is not longer into the file itself, so that rights can be revoked while the disk is
+// full. If it is interrupted, the file cannot be read and no call runs.
+func (f File) overwrite(text string) error {
+	file, err := os.OpenFile(f.Path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Truncate(int64(len(text))), file.Sync(), file.Close())
 }

@@ -3,8 +3,10 @@
 package oauth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -92,17 +94,24 @@ func (v *Verifier) Verify(ctx context.Context, text string) (access.Token, error
 	if err != nil {
 		return access.Token{}, err
 	}
+	var raw json.RawMessage
+	if err := token.Claims(&raw); err != nil {
+		return access.Token{}, err
+	}
+	exact := json.NewDecoder(bytes.NewReader(raw))
+	exact.UseNumber() // an id such as 12345678 is compared as it is written
 	var claims map[string]any
-	if err := token.Claims(&claims); err != nil {
+	if err := exact.Decode(&claims); err != nil {
 		return access.Token{}, err
 	}
 	now := v.now()
-	begin, _ := claims["nbf"].(float64)
-	switch {
+	switch begin, err := timeOf(claims["nbf"]); {
+	case err != nil:
+		return access.Token{}, fmt.Errorf("nbf: %w", err)
 	case now.After(token.Expiry.Add(clockSkew)): // even without an expiry
 		return access.Token{}, fmt.Errorf("the token expired at %s", token.Expiry)
-	case now.Add(clockSkew).Before(time.Unix(int64(begin), 0)):
-		return access.Token{}, fmt.Errorf("the token is not valid before %s", time.Unix(int64(begin), 0))
+	case now.Add(clockSkew).Before(begin):
+		return access.Token{}, fmt.Errorf("the token is not valid before %s", begin)
 	}
 	for _, c := range v.cfg.Callers {
 		if hasClaim(claims, c.Claim, c.Value) {
@@ -114,6 +123,16 @@ func (v *Verifier) Verify(ctx context.Context, text string) (access.Token, error
 		}
 	}
 	return access.Token{}, host.Errorf(host.Denied, "the token is valid, but none of [[oauth.callers]] matches its claims")
+}
+
+// timeOf returns the time of a claim, zero if there is none.
+func timeOf(claim any) (time.Time, error) {
+	if claim == nil {
+		return time.Time{}, nil
+	}
+	number, _ := claim.(json.Number)
+	seconds, err := number.Float64()
+	return time.Unix(int64(seconds), 0), err
 }
 
 // hasClaim reports whether claims have a value at a path.

@@ -78,6 +78,7 @@ func newKey(t *testing.T, id string) (*ecdsa.PrivateKey, oidctest.PublicKey) {
 func newVerifier(i *issuer) *Verifier {
 	v := New(Config{Issuer: i.URL, Audience: audience, Callers: []Caller{
 		{"groups", "platform", "platform"}, {"realm.roles", "auditor", "auditor"}, {"scope", "tools", "anyone"},
+		{"org", "12345678", "numbered"},
 	}})
 	v.fetchEvery = 0
 	return v
@@ -130,6 +131,8 @@ func TestVerify(t *testing.T) {
 		{"a role within a claim",
 			sign(map[string]any{"groups": nil, "realm": map[string]any{"roles": []string{"auditor"}}}), "auditor", false},
 		{"a scope", sign(map[string]any{"groups": "web", "scope": "mail tools"}), "anyone", false},
+		{"a number as it is written", sign(map[string]any{"groups": nil, "org": 12345678}), "numbered", false},
+		{"not before a text", sign(map[string]any{"nbf": "soon"}), "", false},
 		{"the first caller counts", sign(map[string]any{"scope": "tools"}), "platform", false},
 		{"a group in one text", sign(map[string]any{"groups": "web platform"}), "", true},
 		{"no caller", sign(map[string]any{"groups": nil}), "", true},
