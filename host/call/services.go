@@ -405,7 +405,7 @@ func openWithin(folder, path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(folder)
+	root, err := protect.OpenFolder(folder)
 	if err != nil {
 		return nil, err
 	}

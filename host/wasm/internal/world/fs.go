@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -56,7 +55,7 @@ func (t *Files) Mount(config wazero.ModuleConfig, m *manifest.Manifest, assets *
 		mountAt(&memFS{files: t, tree: memTree{root: assets}}, m.Assets.Path)
 	}
 	for _, g := range t.Request.Grant.FS {
-		root, err := openFolder(g.Source)
+		root, err := protect.OpenFolder(g.Source)
 		if err != nil {
 			return nil, t.Control.recordFatal(&host.Error{Code: host.ConfigError, Cause: err,
 				Steps: []step.Step{step.Operator(step.OpPolicyExplain, m.Name)},
@@ -82,16 +81,6 @@ func (t *Files) checkOpen() {
 	if t.Opened >= t.Control.Limits.OpenFiles {
 		t.Control.ExceedLimit("%s has more than %d files open", t.Control.Tool, t.Control.Limits.OpenFiles)
 	}
-}
-
-// openFolder opens a folder. It checks the path first, because opening a pipe would wait for a writer.
-func openFolder(path string) (*os.Root, error) {
-	if info, err := os.Stat(path); err != nil {
-		return nil, err
-	} else if !info.IsDir() {
-		return nil, syscall.ENOTDIR
-	}
-	return os.OpenRoot(path)
 }
 
 // checkReach checks the opened folder, because its name may by now lead to one of the host's own folders. It returns
