@@ -379,8 +379,10 @@ func (r *run) dropRefused(e *host.Error) {
 	if e.Approval != "" {
 		return // the same call is to be made again, once a person has allowed it
 	}
-	if e.Code == host.Busy && len(e.Steps) == 0 && r.behalf.parentID == "" { // the message says when
-		e.Steps = []step.Step{{Op: step.OpCall, Tool: r.answer.Tool, Params: r.call.Params, Options: r.call.Given}}
+	isForOthers := !slices.ContainsFunc(e.Steps, func(s step.Step) bool { return !s.ForOperator() })
+	if e.Code == host.Busy && isForOthers && r.behalf.parentID == "" { // the message says when
+		again := step.Step{Op: step.OpCall, Tool: r.answer.Tool, Params: r.call.Params, Options: r.call.Given}
+		e.Steps = append(slices.Clone(e.Steps), again)
 		return
 	}
 	e.Steps = slices.DeleteFunc(slices.Clone(e.Steps), isRefused)

@@ -3,8 +3,6 @@ package mcp
 import (
 	"bytes"
 	"net"
-	"strconv"
-	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -112,27 +110,4 @@ func prepareTools(p host.Provider) ([]byte, error) {
 		b.WriteByte('\n')
 	}
 	return b.Bytes(), err
-}
-
-// FillReplay stores an event for each of a number of streams of a session, and one in the stream of the session. It
-// returns how many streams and bytes are stored then, and 0 of them once the session has ended.
-func FillReplay(t *testing.T, requests int, event string) (streams, size int) {
-	ctx, r := t.Context(), &replay{sessions: map[string][]*events{}}
-	_ = r.Open(ctx, "s", "")
-	for i := range requests {
-		stream := strconv.Itoa(i)
-		_ = r.Open(ctx, "s", stream)
-		_ = r.Append(ctx, "s", stream, []byte(event))
-	}
-	_ = r.Append(ctx, "s", "", []byte("last"))
-	for data, err := range r.After(ctx, "s", "", -1) {
-		if string(data) != "last" || err != nil {
-			t.Errorf("the stream of the session has %q, %v", data, err)
-		}
-	}
-	streams, size = len(r.sessions["s"]), r.size
-	if _ = r.SessionClosed(ctx, "s"); r.size != 0 || len(r.sessions) != 0 {
-		t.Errorf("after the end of the session %d bytes are stored", r.size)
-	}
-	return streams, size
 }

@@ -98,7 +98,7 @@ type Server struct {
 	asked       sync.Map // the ids of the approvals that clients are asked about
 	connections connections
 	sent        sentDocs
-	replay      replay
+	replay      frame.Replay
 
 	// Each holds a value for each call, request or body that is under way.
 	calls       chan struct{}
@@ -148,7 +148,6 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, private: protect.PathShortener(cfg.Private), closing: closing, closeWith: closeWith,
 		parking: parking{closing: closing, parked: map[string]*parkedCall{}},
 		sent:    sentDocs{calls: map[string]int{}, sent: map[string]int{}},
-		replay:  replay{sessions: map[string][]*events{}},
 		connections: connections{host: cfg.Host, id: nameHash(rand.Text()), named: cfg.Session, lostAfter: lostAfter,
 			silentAfter: silentAfter, connections: map[string]*connection{}},
 		calls: make(chan struct{}, maxCalls), largeCalls: make(chan struct{}, maxLarge),

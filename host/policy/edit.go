@@ -3,7 +3,6 @@ package policy
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -110,7 +109,7 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 		if g.Kind == FS {
 			err := p.env.Own.Check(g.Source, g.Mode == "rw")
 			if info, failed := os.Stat(g.Source); failed == nil && !info.IsDir() {
-				err = errors.New(g.Source + " is not a folder")
+				err = fmt.Errorf("%s is not a folder", g.Source)
 			}
 			if err != nil {
 				return edit, host.Errorf(host.ConfigError, "%s cannot be granted: %v", g, err).
@@ -338,12 +337,11 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 
 // encode makes the new text of a document.
 func (e *Edit) encode(doc map[string]any) error {
-	var b bytes.Buffer
-	b.WriteString(grantsHeader)
+	b := bytes.NewBufferString(grantsHeader)
 	if len(doc) > 0 {
 		b.WriteString("\n")
 	}
-	enc := toml.NewEncoder(&b)
+	enc := toml.NewEncoder(b)
 	enc.SetArraysMultiline(true) // one grant a line, so that explanations can name the line
 	if err := enc.Encode(doc); err != nil {
 		return host.Errorf(host.Internal, "%s cannot be written as TOML: %v", GrantsFile, err)

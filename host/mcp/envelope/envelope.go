@@ -202,8 +202,8 @@ func (r *Reader) isMeta(name string) bool {
 // separators stand between a client's prefix of a name and the name: mcp__parley__call_tool, parley/call_tool.
 const separators = "_./: "
 
-// MetaTool returns the meta-tool that a name means, with any prefix of a client, "" if it means none or is the name of a
-// tool.
+// MetaTool returns the meta-tool that a name means, with any prefix of a client, "" if it means none or is the name of
+// a tool.
 func (r *Reader) MetaTool(name string) string {
 	if _, isTool := r.Find(r.Qualified(name)); isTool {
 		return ""

@@ -1,4 +1,4 @@
-package mcp
+package frame
 
 import (
 	"context"
@@ -17,9 +17,10 @@ const (
 	maxReplayTotal   = 64 << 20
 )
 
-// replay keeps the last events of each session, so that a client whose connection was lost can request those that it
-// has not received. The store of the SDK would keep an entry for each request until its session ends.
-type replay struct {
+// Replay keeps the last events of each session, so that a client whose connection was lost can request those that it
+// has not received. The store of the SDK would keep an entry for each request until its session ends. The zero value is
+// empty. It is safe for concurrent use.
+type Replay struct {
 	mu       sync.Mutex
 	sessions map[string][]*events
 	size     int // bytes of all events
@@ -32,19 +33,22 @@ type events struct {
 	data   [][]byte
 }
 
-var _ sdk.EventStore = (*replay)(nil)
+var _ sdk.EventStore = (*Replay)(nil)
 
 // Open implements [sdk.EventStore].
-func (r *replay) Open(_ context.Context, session, stream string) error {
+func (r *Replay) Open(_ context.Context, session, stream string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.sessions == nil {
+		r.sessions = map[string][]*events{}
+	}
 	r.sessions[session] = append(r.sessions[session], &events{stream: stream})
 	r.drop(session)
 	return nil
 }
 
 // Append implements [sdk.EventStore].
-func (r *replay) Append(_ context.Context, session, stream string, data []byte) error {
+func (r *Replay) Append(_ context.Context, session, stream string, data []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.find(session, stream); e != nil {
@@ -56,7 +60,7 @@ func (r *replay) Append(_ context.Context, session, stream string, data []byte) 
 }
 
 // drop drops the oldest events of a session until they are within the bounds.
-func (r *replay) drop(session string) {
+func (r *Replay) drop(session string) {
 	of, size := r.sessions[session], 0
 	for i, e := range slices.Backward(of) {
 		for _, data := range e.data {
@@ -73,7 +77,7 @@ func (r *replay) drop(session string) {
 }
 
 // After implements [sdk.EventStore].
-func (r *replay) After(_ context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
+func (r *Replay) After(_ context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.find(session, stream)
@@ -91,7 +95,7 @@ func (r *replay) After(_ context.Context, session, stream string, index int) ite
 }
 
 // SessionClosed implements [sdk.EventStore].
-func (r *replay) SessionClosed(_ context.Context, session string) error {
+func (r *Replay) SessionClosed(_ context.Context, session string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.sessions[session] {
@@ -104,7 +108,7 @@ func (r *replay) SessionClosed(_ context.Context, session string) error {
 }
 
 // find returns the events of a stream, or nil.
-func (r *replay) find(session, stream string) *events {
+func (r *Replay) find(session, stream string) *events {
 	of := r.sessions[session]
 	if i := slices.IndexFunc(of, func(e *events) bool { return e.stream == stream }); i >= 0 {
 		return of[i]
