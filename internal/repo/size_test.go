@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        881,   // redaction; logins; kind http; tracers; approvals; quotas; what a fleet adds
 	"manifest":                 12129, // lone surrogates; keys; secrets; kind http; unions; texts; briefs; other files
-	"host/call":                2945,  // busy; credentials for the operator; peers; plans; quotas; usage; errors of programs
+	"host/call":                2945,  // credentials for the operator; peers; plans; quotas; usage; busy; errors of programs
 	"host/overlay":             553,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
@@ -39,13 +39,13 @@ var maxLines = map[string]int{
 	"host/quota":               203,   // of callers, in files that processes share
 	"host/rights":              72,    // of one call, by name
 	"host/approve":             449,   // what waits for a person, in files; all who may answer are asked
-	"host/policy":              3400,  // full disks; settings, secrets, programs, logins; quotas; confirmation; pools; Check; TOML
+	"host/policy":              3400,  // settings, secrets, logins; quotas; confirmation; pools; Check; full disks; TOML
 	"host/egress":              866,   // secrets in the query, as basic credentials; tracers
-	"host/protect":             893,   // links to folders; files out of reach; what identifies a file, from four rooms; parts; paths
+	"host/protect":             893,   // files out of reach; what identifies a file, from four rooms; links to folders
 	"host/api/openapi":         1806,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts, schemas, styles; rights; others
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4916,  // lost streams; options; roots; ids; pins, also large; tokens; drains; traces; texts; metas
+	"host/mcp":                 4916,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
 	"host/wasm":                10945, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4233,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
