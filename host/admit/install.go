@@ -312,6 +312,9 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	if err != nil {
 		return Installed{}, err
 	}
+	if before := i.Replaces; before != nil && before.Digest != entry.Digest {
+		i.by.cfg.Engine().Forget(before.Digest)
+	}
 	details := []string{entry.Version, entry.Digest, "from " + entry.Source}
 	for _, rule := range i.Report.Accepted {
 		details = append(details, "accepted "+rule)
@@ -375,6 +378,7 @@ func (in *Installer) Remove(name string) (Installed, error) {
 	if err != nil {
 		return Installed{}, err
 	}
+	in.cfg.Engine().Forget(entry.Digest)
 	in.note("remove", entry.Name, entry.Version, entry.Digest)
 	return Installed{Entry: entry, Revoked: revoked}, nil
 }

@@ -163,3 +163,31 @@ func TestRemoveOnFullDisk(t *testing.T) {
 		t.Errorf("the disk was full %d times; the plugin: %v", tried, err)
 	}
 }
+
+// TestCompiledCodeIsRemoved checks that the cache has no compiled code of a build that was replaced or removed.
+func TestCompiledCodeIsRemoved(t *testing.T) {
+	home := testhome.New(t)
+	p := parley.New(parley.Config{Home: home})
+	slots := func() []string {
+		all, _ := filepath.Glob(filepath.Join(home, "cache/wasm/*"))
+		return slices.DeleteFunc(all, func(path string) bool {
+			info, err := os.Stat(path)
+			return err != nil || !info.IsDir()
+		})
+	}
+	before := len(slots())
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		if _, err := install(t, p, renamed(t, "worker", version)); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(slots()); n != before+1 {
+			t.Errorf("%s: the cache has the code of %d builds, expected 1", version, n-before)
+		}
+	}
+	if _, err := p.Admission().Remove("worker"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(slots()); n != before {
+		t.Errorf("removed: the cache has the code of %d builds", n-before)
+	}
+}

@@ -274,6 +274,13 @@ func (e *Engine) lockModule(key string, compiling *atomic.Bool) (unlock func(), 
 	return unlock, nil
 }
 
+// Forget removes the compiled code of an installed build, which nobody can call any more.
+func (e *Engine) Forget(digest string) {
+	if dir := e.cacheDir(); dir != "" {
+		_ = cache.Slot{Dir: filepath.Join(dir, cache.Key("digest", []byte(digest)))}.Remove() // it may not be compiled
+	}
+}
+
 // cacheDir returns the cache folder, or "" if there is no folder that only this user can write to.
 func (e *Engine) cacheDir() string {
 	if e.cfg.CacheDir == "" {
