@@ -119,7 +119,7 @@ func (s *Store) Answer(id string, r approval.Reply) (approval.Approval, error) {
 			return host.Errorf(host.Denied, "approval %s has expired; the caller has to ask again", a.ID)
 		case a.State != approval.Open:
 			return host.Errorf(host.AlreadyExists, "approval %s has been answered: %s, by %s", a.ID, a.Answered.Answer,
-				a.Answered.By)
+				a.Answered.By).WithSteps(step.Operator(step.OpApprovalsList))
 		}
 		if err := Suits(&a.Approval, r); err != nil {
 			return err

@@ -101,7 +101,8 @@ func ReadFleet(path string, change func(*Config)) (*Config, error) {
 func read(path string, check func(*Config, *faults)) (*Config, error) {
 	data, err := protect.Read(path, protect.MaxConfig)
 	if err != nil {
-		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %s", manifest.CleanLine(err.Error()))
+		return nil, host.Errorf(host.ConfigError, "cannot read the configuration: %s", manifest.CleanLine(err.Error())).
+			WithNext("write one, as deploy/parleyd.toml shows, or name another with --config FILE")
 	}
 	return parse(path, data, check)
 }

@@ -53,8 +53,12 @@ func Main(args []string, out, errs io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(errs, "Error: %v\n", err)
-	return host.AsError(err).ExitCode()
+	e := host.AsError(err)
+	fmt.Fprintf(errs, "Error: %v\n", e)
+	for _, next := range e.Next {
+		fmt.Fprintf(errs, "Tip: %s\n", next)
+	}
+	return e.ExitCode()
 }
 
 // runConfigured runs a command whose only argument is the configuration file.
@@ -99,7 +103,9 @@ func parseFlags(flags *flag.FlagSet, args []string, most int) (rest []string, er
 	expected := strings.Join(known, ", ")
 	switch {
 	case err != nil:
-		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: %v; expected %s", flags.Name(), err, expected)
+		text := strings.NewReplacer("flag provided but not defined: -", "unknown option --",
+			"flag needs an argument: -", "a value is missing after --").Replace(err.Error())
+		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: %s; expected %s", flags.Name(), text, expected)
 	case len(rest) > most:
 		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: got %q, expected %s", flags.Name(), rest[most], expected)
 	}
