@@ -213,7 +213,6 @@ func check(m *Manifest) []Problem {
 	c.checkExitCodes()
 	c.checkInstance()
 	c.checkHTTP()
-	c.checkSecrets()
 	c.checkHidden("/settings", m.Settings)
 	if len(m.Settings) > 0 {
 		if _, err := schema.CompileUntrusted(m.Settings); err != nil {
@@ -261,15 +260,6 @@ func (c *checker) checkNames() {
 		claim(fmt.Sprintf("/tools/%d/name", i), "tool", t.Name)
 		if t.Group != "" && !slices.ContainsFunc(c.m.Groups, func(g Group) bool { return g.Name == t.Group }) {
 			c.add(fmt.Sprintf("/tools/%d/group", i), "no group %q is declared in groups", t.Group)
-		}
-	}
-}
-
-func (c *checker) checkSecrets() {
-	for i, s := range c.m.Capabilities.Secrets {
-		if isSent := s.URL != "" && (s.Header != "" || s.Query != ""); !isSent && !s.Read {
-			c.add(fmt.Sprintf("/capabilities/secrets/%d", i), "nothing can use %s: name the server that gets it in url, and "+
-				"how in header or query; or set read to true, and read_secret returns it", s.Name)
 		}
 	}
 }

@@ -256,10 +256,6 @@ func TestParseRefuses(t *testing.T) {
 		{"a tool and a group with the same name", []string{"/tools/0/name", `"Tag"`}, `/tools/0/name: tool "Tag" has the same name as /groups/0/name`},
 		{"an undeclared group", []string{"/tools/1/group", `"tags"`}, `/tools/1/group: no group "tags" is declared in groups`},
 
-		// Secrets.
-		{"a secret that nothing can use", []string{"/capabilities/secrets/0", `{"name":"KEY"}`}, `/capabilities/secrets/0: nothing can use KEY`},
-		{"a secret without a header", []string{"/capabilities/secrets/0", `{"name":"KEY","url":"https://a.test"}`}, `/capabilities/secrets/0: nothing can use KEY`},
-
 		// References.
 		{"an undeclared exit code", []string{"/tools/0/exit_codes/1", `"no_room"`}, `/tools/0/exit_codes/1: no exit code "no_room" is declared in exit_codes`},
 		{"an exit code twice", []string{"/exit_codes/1/code", `10`}, `/exit_codes/1: code 10 or name "full" is declared twice`},
