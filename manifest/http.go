@@ -29,14 +29,16 @@ type HTTP struct {
 	Headers map[string]string `json:"headers,omitempty"` // sent with each request, by name
 }
 
-// Binding says how a call becomes a request. A parameter that is not in Path, Query or Header is in the body.
+// Binding says how a call becomes a request. A parameter that is not in Path, Query, Header or Cookie is in the body.
 type Binding struct {
 	Method string `json:"method"`
-	// Path follows the base: "/repos/{owner}/issues". A parameter in braces is one segment of it.
-	Path   string           `json:"path"`
-	Base   string           `json:"base,omitempty"` // instead of the manifest's
-	Query  []QueryParameter `json:"query,omitempty"`
-	Header []string         `json:"header,omitempty"`
+	// Path follows the base: "/repos/{owner}/issues". A parameter in braces is one segment of it, written as RFC 6570
+	// says: {.name} as a label, {;name} as a matrix parameter, and exploded with an asterisk, {name*}.
+	Path   string   `json:"path"`
+	Base   string   `json:"base,omitempty"` // instead of the manifest's
+	Query  []Placed `json:"query,omitempty"`
+	Header []Placed `json:"header,omitempty"`
+	Cookie []Placed `json:"cookie,omitempty"`
 	// Body is json, form, multipart, or raw:TYPE for a text of that media type. "" means that there is no body.
 	Body string `json:"body,omitempty"`
 	// Whole is the parameter whose value is the whole body; "" means that the body has the parameters by their names.
@@ -47,7 +49,8 @@ type Binding struct {
 	Secrets []string `json:"secrets,omitzero"`
 }
 
-// Styles of a parameter in the query whose value is a list or an object; "" is [StyleRepeat].
+// Styles of a parameter whose value is a list or an object. "" is [StyleComma] in a header, else [StyleRepeat]; the
+// others are for the query.
 const (
 	StyleRepeat = "repeat" // ids=1&ids=2
 	StyleComma  = "comma"  // ids=1,2
@@ -56,29 +59,30 @@ const (
 	StyleDeep   = "deep"   // at[from]=1&at[to]=2
 )
 
-// QueryParameter is a parameter in the query. As JSON it is its name, or an object if it has a style.
-type QueryParameter struct {
-	Name  string `json:"name"`
-	Style string `json:"style,omitempty"`
+// Placed is a parameter in the query, a header or a cookie. As JSON it is its name, or an object with more than that.
+type Placed struct {
+	Name     string `json:"name"`
+	Style    string `json:"style,omitempty"`
+	Reserved bool   `json:"reserved,omitempty"` // in the query, reserved characters of URLs are not escaped
 }
 
 // UnmarshalJSON reads a string or an object.
-func (q *QueryParameter) UnmarshalJSON(data []byte) error {
-	if len(data) > 0 && data[0] == '"' {
-		return json.Unmarshal(data, &q.Name)
+func (p *Placed) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, &p.Name)
 	}
-	type plain QueryParameter
-	return json.Unmarshal(data, (*plain)(q))
+	return json.Unmarshal(data, (*plainPlaced)(p))
 }
 
-// MarshalJSON writes a string if there is no style.
-func (q QueryParameter) MarshalJSON() ([]byte, error) {
-	if q.Style == "" {
-		return json.Marshal(q.Name)
+// MarshalJSON writes a string if there is only a name.
+func (p Placed) MarshalJSON() ([]byte, error) {
+	if p == (Placed{Name: p.Name}) {
+		return json.Marshal(p.Name)
 	}
-	type plain QueryParameter
-	return json.Marshal(plain(q))
+	return json.Marshal(plainPlaced(p))
 }
+
+type plainPlaced Placed
 
 // StatusExits are the exit codes of every tool of kind http. The status of the response decides which one applies.
 var StatusExits = []ExitCode{
@@ -104,8 +108,8 @@ func StatusExit(status int) *ExitCode {
 	return lists.Find(StatusExits, func(e *ExitCode) bool { return e.Code == code })
 }
 
-// PathParameter matches the {name} of a parameter in [Binding.Path]; the name is the first group.
-var PathParameter = lazy.Pattern(`\{([^{}]+)\}`)
+// PathParameter matches a parameter in [Binding.Path]. The groups are its operator, its name and its asterisk.
+var PathParameter = lazy.Pattern(`\{([.;]?)([^{}]+?)(\*?)\}`)
 
 // checkHTTP checks plugins of kind http: each of their tools must have a binding, and no other plugin may have one.
 func (c *checker) checkHTTP() {
@@ -163,13 +167,12 @@ func (c *checker) checkBinding(at string, t *Tool) {
 		}
 	}
 	for _, match := range PathParameter().FindAllStringSubmatch(b.Path, -1) {
-		use("/path", match[1])
+		use("/path", match[2])
 	}
-	for i, q := range b.Query {
-		use(fmt.Sprintf("/query/%d", i), q.Name)
-	}
-	for i, name := range b.Header {
-		use(fmt.Sprintf("/header/%d", i), name)
+	for i, all := range [][]Placed{b.Query, b.Header, b.Cookie} {
+		for j, p := range all {
+			use(fmt.Sprintf("/%s/%d", []string{"query", "header", "cookie"}[i], j), p.Name)
+		}
 	}
 	for name := range b.As {
 		use("/as", name)

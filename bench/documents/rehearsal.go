@@ -114,8 +114,10 @@ func (r *rehearsal) call(ctx context.Context, tool *manifest.Tool) (reason strin
 	}
 	b := tool.HTTP
 	for name := range propertiesOf(tool) {
-		inQuery := slices.ContainsFunc(b.Query, func(q manifest.QueryParameter) bool { return q.Name == name })
-		if b.Body == "" && !inQuery && !slices.Contains(b.Header, name) && !strings.Contains(b.Path, "{"+name+"}") {
+		isNamed := func(p manifest.Placed) bool { return p.Name == name }
+		inPath := slices.ContainsFunc(manifest.PathParameter().FindAllStringSubmatch(b.Path, -1),
+			func(match []string) bool { return match[2] == name })
+		if b.Body == "" && !inPath && !slices.ContainsFunc(slices.Concat(b.Query, b.Header, b.Cookie), isNamed) {
 			return "no request has the parameter " + name
 		}
 	}

@@ -80,7 +80,7 @@ func send(ctx context.Context, q *outbound.Request) (*outbound.Response, error) 
 }
 
 // seen is what a server gets: all that a client decides.
-type seen struct{ Method, Path, Query, Type, Header, Body string }
+type seen struct{ Method, Path, Query, Type, Header, Cookie, Body string }
 
 // recorder is a server that keeps the requests that it gets, by the first segment of their paths.
 type recorder struct {
@@ -103,7 +103,7 @@ func newRecorder(t *testing.T) *recorder {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.got[key] = seen{r.Method, rest, r.URL.RawQuery, media, r.Header.Get("X-Given"), text}
+		s.got[key] = seen{r.Method, rest, r.URL.RawQuery, media, r.Header.Get("X-Given"), r.Header.Get("Cookie"), text}
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -122,8 +122,11 @@ func TestRequestsAsFetch(t *testing.T) {
 		{"segment number", `{"method":"GET","path":"/a/{id}"}`, "", `{"id":12345678901234567890}`, `["/a/12345678901234567890"]`},
 		{"segment list", `{"method":"GET","path":"/a/{ids}"}`, "", `{"ids":["x y",2]}`, `["/a/x%20y,2"]`},
 		{"in the path's query", `{"method":"GET","path":"/a?b={c}","query":["d"]}`, "", `{"c":"x/y&z","d":1}`, `["/a?b=x%2Fy%26z&d=1"]`},
-		{"segment label", `{"method":"GET","path":"/a/.{ids}"}`, "", `{"ids":["x","y"]}`, `["/a/.x,y"]`},
-		{"segment matrix", `{"method":"GET","path":"/a/;ids={ids}"}`, "", `{"ids":["x;","y"]}`, `["/a/;ids=x%3B,y"]`},
+		{"segments of lists", `{"method":"GET","path":"/a/{l}/{l*}/{.l}/{.l*}/{;l}/{;l*}","as":{"l":"w"}}`, "", `{"l":["x;","y"]}`,
+			`["/a/x%3B,y/x%3B,y/.x%3B,y/.x%3B.y/;w=x%3B,y/;w=x%3B;w=y"]`},
+		{"segments of objects", `{"method":"GET","path":"/a/{o}/{o*}/{.o}/{.o*}/{;o}/{;o*}"}`, "", `{"o":{"R":1,"G":"a/b"}}`,
+			`["/a/R,1,G,a%2Fb/R=1,G=a%2Fb/.R,1,G,a%2Fb/.R=1.G=a%2Fb/;o=R,1,G,a%2Fb/;R=1;G=a%2Fb"]`},
+		{"segments of texts", `{"method":"GET","path":"/a/{.t}/{;t}/{;t*}"}`, "", `{"t":"x y"}`, `["/a/.x%20y/;t=x%20y/;t=x%20y"]`},
 		{"segment with as", `{"method":"GET","path":"/a/{user-id}","as":{"user-id":"userId"}}`, "", `{"user-id":7}`, `["/a/7"]`},
 		{"two segments", `{"method":"DELETE","path":"/a/{x}/{y}"}`, "", `{"x":"1","y":"b"}`, `["/a/1/b", {method: "DELETE"}]`},
 		{"segment twice", `{"method":"GET","path":"/a/{id}/b/{id}"}`, "", `{"id":"x y"}`, `["/a/x%20y/b/x%20y"]`},
@@ -148,6 +151,15 @@ func TestRequestsAsFetch(t *testing.T) {
 		{"deep list", `{"method":"GET","path":"/a","query":[{"name":"n","style":"deep"}]}`, "", `{"n":["a","b"]}`,
 			"[`/a?${enc('n[]')}=a&${enc('n[]')}=b`]"},
 		{"header", `{"method":"GET","path":"/a","header":["g"],"as":{"g":"X-Given"}}`, "", `{"g":"v 1"}`, `["/a", {headers: {"x-given": "v 1"}}]`},
+		{"reserved", `{"method":"GET","path":"/a","query":[{"name":"q","reserved":true}]}`, "", `{"q":` + encoded + `}`,
+			"[`/a?q=${text.replace(/[^\\w.~:/?@!$()*,;=-]/gu, encodeURIComponent).replaceAll(\"'\", '%27')}`]"},
+		{"header object", `{"method":"GET","path":"/a","header":["g"],"as":{"g":"X-Given"}}`, "", `{"g":{"R":1,"G":2}}`,
+			`["/a", {headers: {"x-given": "R,1,G,2"}}]`},
+		{"header object, exploded", `{"method":"GET","path":"/a","header":[{"name":"g","style":"repeat"}],"as":{"g":"X-Given"}}`, "",
+			`{"g":{"R":1,"G":2}}`, `["/a", {headers: {"x-given": "R=1,G=2"}}]`},
+		{"cookies", `{"method":"GET","path":"/a","cookie":["s",{"name":"l","style":"comma"},"o"],"as":{"s":"session id"}}`, "",
+			`{"s":"a b;","l":[1,2],"o":{"R":1,"G":[2,3]}}`,
+			`["/a", {headers: {cookie: "session%20id=a%20b%3B; l=1,2; R=1; G=2; G=3"}}]`},
 		{"header list", `{"method":"GET","path":"/a","header":["g"],"as":{"g":"X-Given"}}`, "", `{"g":["a","b"]}`,
 			`["/a", {headers: {"x-given": "a,b"}}]`},
 		{"json", `{"method":"POST","path":"/a","body":"json"}`, "", `{"t":` + encoded + `,"n":[1,{"x":null}]}`,

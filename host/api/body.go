@@ -23,8 +23,9 @@ import (
 
 // body makes the body from the parameters that are in neither the path, the query nor a header. media is "" if the
 // request has none.
-func (q *request) body(ctx context.Context, rest []member) (media string, data []byte, err error) {
-	whole, hasWhole := q.take(&rest, q.binding.Whole)
+func (q *request) body(ctx context.Context) (media string, data []byte, err error) {
+	whole, hasWhole := q.take(q.binding.Whole)
+	rest := slices.DeleteFunc(slices.Clone(q.params), func(m member) bool { return q.taken[m.name] })
 	raw, isRaw := strings.CutPrefix(q.binding.Body, "raw:")
 	switch {
 	case q.binding.Body == "" || q.binding.Whole != "" && !hasWhole || len(rest) == 0 && q.binding.Whole == "" &&
@@ -43,18 +44,19 @@ func (q *request) body(ctx context.Context, rest []member) (media string, data [
 	if q.binding.Body == "multipart" {
 		return q.multipart(ctx, rest)
 	}
-	form := pairs{escape: escapeForm}
+	var form []string
+	n := notation{escape: escapeForm, isNamed: true}
 	for _, m := range rest {
 		name := q.wire(m.name)
 		if m.isNested() && strings.HasSuffix(q.properties()[m.name].Media, "json") {
-			form.add(name, "", string(m.value))
+			form = append(form, escapeForm(name)+"="+escapeForm(string(m.value)))
 		} else if m.isList() && !slices.ContainsFunc(m.items(), value.isNested) {
-			form.addStyled(name, manifest.StyleRepeat, m.value)
-		} else { // addStyled adds the brackets of a name such as ids[] again
-			form.addStyled(strings.TrimSuffix(name, "[]"), manifest.StyleDeep, m.value)
+			form = append(form, n.styled(name, manifest.StyleRepeat, m.value)...)
+		} else { // the brackets of a name such as ids[] are added again
+			form = append(form, n.deep(strings.TrimSuffix(name, "[]"), m.value)...)
 		}
 	}
-	return "application/x-www-form-urlencoded", []byte(form.text.String()), nil
+	return "application/x-www-form-urlencoded", []byte(strings.Join(form, "&")), nil
 }
 
 // object writes parameters as a JSON object, each as it was given.

@@ -83,7 +83,7 @@ func (q *request) fromURL(current, link string, changed map[string]json.RawMessa
 		if slices.Equal(before[wire], values) || q.isCredential(wire) {
 			continue
 		}
-		i := slices.IndexFunc(q.binding.Query, func(p manifest.QueryParameter) bool { return q.wire(p.Name) == wire })
+		i := slices.IndexFunc(q.binding.Query, func(p manifest.Placed) bool { return q.wire(p.Name) == wire })
 		if i < 0 || len(values) != 1 || !q.set(found, q.binding.Query[i].Name, values[0]) {
 			return false
 		}

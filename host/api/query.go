@@ -9,51 +9,51 @@ import (
 	"github.com/parley-tools/parley/manifest"
 )
 
-// pairs writes names and values in the form of a query or of a form body.
-type pairs struct {
-	escape func(string) string
-	text   strings.Builder
+// notation is how the parameters of a place in a request are written, as in RFC 6570. Only values that are lists or
+// objects have more than one part.
+type notation struct {
+	escape   func(string) string
+	isNamed  bool // a part is a name with a value
+	exploded bool // each item, or member, is a part
+	joint    string
 }
 
-// add adds a name with a value. The parts of the value are escaped and joined.
-func (p *pairs) add(name, joint string, parts ...string) {
-	if p.text.Len() > 0 {
-		p.text.WriteByte('&')
+// parts returns the parts of a parameter: none for a list or an object without members.
+func (n notation) parts(name string, v value) (all []string) {
+	if v.isObject() && n.exploded {
+		n.isNamed = true
+		for _, m := range v.members() {
+			all = append(all, n.parts(m.name, m.value)...)
+		}
+		return all
 	}
-	p.text.WriteString(p.escape(name) + "=" + strings.Join(lists.Map(parts, p.escape), joint))
+	if all = lists.Map(v.texts(), n.escape); !n.exploded && len(all) > 0 {
+		all = []string{strings.Join(all, n.joint)}
+	}
+	if n.isNamed {
+		all = lists.Map(all, func(text string) string { return n.escape(name) + "=" + text })
+	}
+	return all
 }
 
 // joints are the texts between the parts of a list, by style.
 var joints = map[string]string{manifest.StyleComma: ",", manifest.StyleSpace: "%20", manifest.StylePipe: "%7C"}
 
-// addStyled adds a parameter in a style. A list or an object without members adds nothing.
-func (p *pairs) addStyled(name, style string, v value) {
-	texts := v.texts()
-	switch joint, joined := joints[style]; {
-	case len(texts) == 0:
-	case !v.isNested():
-		p.add(name, "", texts...)
-	case style == manifest.StyleDeep:
-		p.addDeep(name, v)
-	case joined:
-		p.add(name, joint, texts...)
-	case v.isList():
-		for _, text := range texts {
-			p.add(name, "", text)
-		}
-	default:
-		for _, m := range v.members() {
-			p.addStyled(m.name, style, m.value)
-		}
+// styled returns the parts of a parameter in a style.
+func (n notation) styled(name, style string, v value) []string {
+	n.joint = joints[style]
+	if n.exploded = n.joint == ""; style == manifest.StyleDeep {
+		return n.deep(name, v)
 	}
+	return n.parts(name, v)
 }
 
-// addDeep adds a value with the path to each of its parts in the name: at[from]=1, ids[]=1, items[0][price]=1.
-func (p *pairs) addDeep(name string, v value) {
+// deep returns the parts of a value, each with the path to it in the name: at[from]=1, ids[]=1, items[0][price]=1.
+func (n notation) deep(name string, v value) (all []string) {
 	switch {
 	case v.isObject():
 		for _, m := range v.members() {
-			p.addDeep(name+"["+m.name+"]", m.value)
+			all = append(all, n.deep(name+"["+m.name+"]", m.value)...)
 		}
 	case v.isList():
 		numbered := slices.ContainsFunc(v.items(), value.isNested)
@@ -62,9 +62,10 @@ func (p *pairs) addDeep(name string, v value) {
 			if numbered {
 				index = strconv.Itoa(i)
 			}
-			p.addDeep(name+"["+index+"]", item)
+			all = append(all, n.deep(name+"["+index+"]", item)...)
 		}
 	default:
-		p.add(name, "", v.text())
+		all = n.parts(name, v)
 	}
+	return all
 }

@@ -22,6 +22,7 @@ type request struct {
 	plugin     *manifest.Manifest
 	binding    *manifest.Binding
 	params     []member // in the order in which they were given
+	taken      map[string]bool
 	properties func() map[string]property
 }
 
@@ -44,7 +45,7 @@ func (p property) is(name string) bool {
 
 func newRequest(m *manifest.Manifest, r *host.Request) *request {
 	return &request{Request: r, plugin: m, binding: r.Def.HTTP, params: value(r.Params).members(),
-		properties: sync.OnceValue(func() map[string]property { return propertiesOf(r.Def.Params) })}
+		taken: map[string]bool{}, properties: sync.OnceValue(func() map[string]property { return propertiesOf(r.Def.Params) })}
 }
 
 // propertiesOf reads the properties of a schema. References to its own definitions are followed once.
@@ -65,15 +66,14 @@ func propertiesOf(schema json.RawMessage) map[string]property {
 // wire returns the name that a parameter has in the request.
 func (q *request) wire(name string) string { return cmp.Or(q.binding.As[name], name) }
 
-// take removes a parameter from those that are left for the body. ok is false if it was not given.
-func (q *request) take(rest *[]member, name string) (v value, ok bool) {
-	i := slices.IndexFunc(*rest, func(m member) bool { return m.name == name })
+// take returns the value of a parameter, which is then not in the body. ok is false if it was not given.
+func (q *request) take(name string) (v value, ok bool) {
+	i := slices.IndexFunc(q.params, func(m member) bool { return m.name == name })
 	if i < 0 {
 		return nil, false
 	}
-	v = (*rest)[i].value
-	*rest = slices.Delete(*rest, i, i+1)
-	return v, true
+	q.taken[name] = true
+	return q.params[i].value, true
 }
 
 // sentRequest is the argument of job.AskHTTP.
@@ -86,38 +86,52 @@ type sentRequest struct {
 
 // build makes the request.
 func (q *request) build(ctx context.Context) (*sentRequest, error) {
-	rest := slices.Clone(q.params)
 	base := cmp.Or(q.binding.Base, q.plugin.HTTP.Base)
-	path, err := q.path(&rest)
+	path, err := q.path()
 	if err != nil {
 		return nil, err
 	}
 	sent := &sentRequest{Method: q.binding.Method, URL: base + path}
-	query := pairs{escape: escapeURL}
+	var query, cookies []string
 	for _, p := range q.binding.Query {
-		if v, ok := q.take(&rest, p.Name); ok {
-			query.addStyled(q.wire(p.Name), p.Style, v)
+		if v, ok := q.take(p.Name); ok {
+			n := notation{escape: escapeURL, isNamed: true}
+			if p.Reserved {
+				n.escape = escapeReserved
+			}
+			query = append(query, n.styled(q.wire(p.Name), p.Style, v)...)
 		}
 	}
-	if query.text.Len() > 0 {
+	if len(query) > 0 {
 		separator := "?"
 		if strings.Contains(path, "?") {
 			separator = "&"
 		}
-		sent.URL += separator + query.text.String()
+		sent.URL += separator + strings.Join(query, "&")
 	}
 	header := map[string]string{"accept": "application/json, */*;q=0.8"}
 	for name, text := range q.plugin.HTTP.Headers {
 		header[strings.ToLower(name)] = text
 	}
-	for _, name := range q.binding.Header {
-		if v, ok := q.take(&rest, name); ok && v.text() != "" {
-			header[strings.ToLower(q.wire(name))] = strings.Join(v.texts(), ",")
+	for _, p := range q.binding.Header {
+		if v, ok := q.take(p.Name); ok && v.text() != "" {
+			n := notation{escape: strings.Clone}
+			parts := n.styled("", cmp.Or(p.Style, manifest.StyleComma), v)
+			header[strings.ToLower(q.wire(p.Name))] = strings.Join(parts, ",")
 		}
+	}
+	for _, p := range q.binding.Cookie {
+		if v, ok := q.take(p.Name); ok {
+			n := notation{escape: escapeURL, isNamed: true}
+			cookies = append(cookies, n.styled(q.wire(p.Name), p.Style, v)...)
+		}
+	}
+	if len(cookies) > 0 {
+		header["cookie"] = strings.Join(cookies, "; ")
 	}
 	delete(header, "content-type") // only the body has one
 	media := ""
-	if media, sent.Body, err = q.body(ctx, rest); err != nil {
+	if media, sent.Body, err = q.body(ctx); err != nil {
 		return nil, err
 	}
 	if media != "" {
@@ -131,34 +145,24 @@ func (q *request) build(ctx context.Context) (*sentRequest, error) {
 
 // path fills the parameters into the path. Each stays within its segment: no value makes a segment empty, or one that
 // a server would decode and take for the way to another path.
-func (q *request) path(rest *[]member) (string, error) {
+func (q *request) path() (string, error) {
 	var b strings.Builder
 	template, end := q.binding.Path, 0
 	for _, at := range manifest.PathParameter().FindAllStringSubmatchIndex(template, -1) {
 		b.WriteString(template[end:at[0]])
 		end = at[1]
-		name := template[at[2]:at[3]]
-		v, ok := q.take(rest, name)
-		if !ok { // it was in the path before
-			given := slices.Clone(q.params)
-			v, _ = q.take(&given, name)
+		operator, name := template[at[2]:at[3]], template[at[4]:at[5]]
+		v, _ := q.take(name)
+		given := strings.Join(v.texts(), ",")
+		if strings.Trim(given, ",") == "" || strings.ContainsFunc(given, unicode.IsControl) {
+			return "", badPath(name, given)
 		}
-		texts := v.texts()
-		for i, text := range texts {
-			if strings.ContainsFunc(text, unicode.IsControl) {
-				return "", badPath(name, text)
-			}
-			texts[i] = escapeURL(text)
-		}
-		joined := strings.Join(texts, ",")
-		if joined == "" {
-			return "", badPath(name, "")
-		}
-		b.WriteString(joined)
+		n := notation{escape: escapeURL, isNamed: operator == ";", exploded: at[6] < at[7], joint: ","}
+		b.WriteString(operator + strings.Join(n.parts(q.wire(name), v), cmp.Or(operator, ",")))
 		// What stands around the parameter counts, too.
 		filled := b.String() + manifest.PathParameter().ReplaceAllString(template[end:], "x")
 		if leaves(filled) {
-			return "", badPath(name, strings.Join(v.texts(), ","))
+			return "", badPath(name, given)
 		}
 	}
 	return b.String() + template[end:], nil

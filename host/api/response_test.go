@@ -156,7 +156,7 @@ func TestNextOfDestructive(t *testing.T) {
 		manifest.EffectRead: 1, manifest.EffectWrite: 1, manifest.EffectDestructive: 0,
 	} {
 		def := &manifest.Tool{Name: "do", Effect: effect, Params: []byte(`{"properties":{"cursor":{"type":"string"}}}`),
-			HTTP: &manifest.Binding{Method: "DELETE", Path: "/a", Query: []manifest.QueryParameter{{Name: "cursor"}}}}
+			HTTP: &manifest.Binding{Method: "DELETE", Path: "/a", Query: []manifest.Placed{{Name: "cursor"}}}}
 		r := &host.Request{Job: job.Job{Tool: "do"}, Def: def}
 		r.Ask = (&call.Functions{HTTP: func(context.Context, *outbound.Request) (*outbound.Response, error) {
 			return &outbound.Response{Status: 200, Body: []byte(`{"next_cursor":"c2"}`)}, nil

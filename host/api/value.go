@@ -81,5 +81,9 @@ func escape(s, plain string) string {
 // escapeURL escapes a text for a segment of a path or a part of a query (RFC 3986, section 2.3).
 func escapeURL(s string) string { return escape(s, unreserved+"~") }
 
+// escapeReserved is escapeURL for a part of a query that may have reserved characters (RFC 3986, section 2.2), but for
+// those that would end the part, be read as a space, or that fetch escapes.
+func escapeReserved(s string) string { return escape(s, unreserved+"~:/?@!$()*,;=") }
+
 // escapeForm escapes a text for a body of the type application/x-www-form-urlencoded.
 func escapeForm(s string) string { return strings.ReplaceAll(escape(s, unreserved+"* "), " ", "+") }

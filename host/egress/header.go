@@ -83,7 +83,7 @@ func isFieldValue(s string) bool {
 }
 
 // headers returns the headers and the query of one hop: what guest and host set, and the secrets that are bound to its
-// URL. If a secret and the guest set the same header or parameter, only the secret is sent.
+// URL. If a secret and the guest set the same header or parameter, only the secret is sent; of cookies, both are.
 func (x *exchange) headers(ctx context.Context) (_ http.Header, query string, err error) {
 	query = x.url.RawQuery
 	header := x.header.Clone()
@@ -108,7 +108,10 @@ func (x *exchange) headers(ctx context.Context) (_ http.Header, query string, er
 			query = withParameter(query, name, value)
 			continue
 		}
-		name = http.CanonicalHeaderKey(name)
+		if name = http.CanonicalHeaderKey(name); name == "Cookie" && header.Get(name) != "" {
+			value += "; " + header.Get(name)
+			header.Del(name)
+		}
 		if !slices.Contains(set, name) {
 			header.Del(name)
 			set = append(set, name)

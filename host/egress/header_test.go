@@ -167,6 +167,21 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestCookieSecret checks that a secret that is a cookie is sent in one header with the cookies of the guest.
+func TestCookieSecret(t *testing.T) {
+	var got []string
+	s := serve(t, "127.0.0.1", func(_ http.ResponseWriter, r *http.Request) { got = r.Header["Cookie"] })
+	secrets := []grant.Secret{{Name: "A", URL: s.URL, Header: "Cookie: {secret}"},
+		{Name: "B", URL: s.URL, Header: "cookie: b={secret}"}}
+	request := &outbound.Request{URL: s.URL, Headers: [][2]string{{"cookie", "c=1"}}}
+	_, err := newTestClient(t, Config{}).Send(t.Context(), request,
+		outbound.Rights{HTTP: granted("GET " + s.URL), Secrets: secrets,
+			Value: func(_ context.Context, name string) (string, error) { return name + "=value", nil }})
+	if err != nil || strings.Join(got, "|") != "b=B=value; A=value; c=1" {
+		t.Errorf("%v, %q", err, got)
+	}
+}
+
 func TestSecretsThatCannotBeSent(t *testing.T) {
 	s := serve(t, "127.0.0.1", func(http.ResponseWriter, *http.Request) { t.Error("a server got a request") })
 	w := newTestClient(t, Config{})

@@ -27,6 +27,7 @@ type Options struct {
 	Tags    []string          // take operations with one of them only; nil means all
 	Auth    string            // header:NAME, query:NAME, basic, bearer, oauth:ISSUER or none; "" as the document says
 	Effects map[string]string // read, write or destructive, by the name of a tool
+	Plugins []string          // names of the installed plugins, which no group gets
 }
 
 // Report says what became of the operations of a document.
@@ -38,7 +39,7 @@ type Report struct {
 	Unchecked  []string  `json:"unchecked"` // tools whose parameters the API alone checks
 	Shortened  []string  `json:"shortened"` // tools with a schema of fewer levels than the document has, or no result
 	Renamed    []string  `json:"renamed"`   // tools whose name another operation had
-	Unsent     []string  `json:"unsent"`    // cookies, and schemes where there is no other, that no call can send
+	Unsent     []string  `json:"unsent"`    // security schemes that no call can send, where there is no other
 }
 
 // LeftOut is an operation that did not become a tool.
@@ -86,7 +87,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 		return nil, report, err
 	}
 	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
-		names: newNames(), keys: doc.keys(), held: map[string]string{}, report: &report}
+		keys: doc.keys(), held: map[string]string{}, report: &report}
 	all := d.operations(opts.Tags)
 	report.Operations = len(all)
 	switch {
@@ -106,6 +107,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 	d.share = min(maxToolSize, maxManifest/len(all))
 	d.findTokens(all)
 	m := d.manifest(sha256.Sum256(data), base)
+	d.names = newNames(slices.DeleteFunc(slices.Clone(opts.Plugins), func(name string) bool { return name == m.Name }))
 	if m.Capabilities.Secrets, err = d.secrets(opts, m.Name, originOf(base)); err != nil {
 		return nil, report, err
 	}
@@ -212,8 +214,8 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		}
 	}
 	for _, match := range manifest.PathParameter().FindAllStringSubmatch(in.binding.Path, -1) {
-		if !slices.Contains(t.Positional, match[1]) {
-			t.Positional = append(t.Positional, match[1])
+		if !slices.Contains(t.Positional, match[2]) {
+			t.Positional = append(t.Positional, match[2])
 		}
 	}
 	t.Name, t.Group = d.names.tool(o)

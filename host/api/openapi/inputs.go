@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -38,6 +37,7 @@ const (
 )
 
 var (
+	inBraces   = lazy.Pattern(`\{([^{}]+)\}`)
 	plainName  = lazy.Pattern(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 	textual    = lazy.Pattern(`^text/|(xml|yaml|graphql|json)$`) // media types
 	notInNames = lazy.Pattern(`[^A-Za-z0-9_.-]+`)
@@ -126,6 +126,12 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		}
 		all[key] = m
 	}
+	for _, match := range inBraces().FindAllStringSubmatch(path, -1) {
+		if key := "path " + match[1]; all[key] == nil { // a parameter that the document does not describe
+			order, all[key] = append(order, key), object{"name": match[1], "in": "path", "type": "string",
+				"schema": object{"type": "string"}}
+		}
+	}
 	form, needed, consumes := object{}, []any{}, list(o.fields["consumes"])
 	if consumes == nil {
 		consumes = list(d.root["consumes"])
@@ -150,12 +156,6 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 			if reason := d.addParameter(in, m); reason != "" {
 				return nil, reason
 			}
-		}
-	}
-	for _, match := range manifest.PathParameter().FindAllStringSubmatch(in.binding.Path, -1) {
-		if !slices.ContainsFunc(in.given, func(i input) bool { return i.name == match[1] }) {
-			name := in.add("path", match[1], object{"type": "string"}, "", true)
-			in.binding.Path = strings.ReplaceAll(in.binding.Path, match[0], "{"+name+"}")
 		}
 	}
 	if len(form) > 0 {
@@ -202,33 +202,26 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 		schema = own
 	}
 	switch {
-	case place == "cookie" && isNeeded && !d.isCredential(m):
-		return "it needs the cookie " + manifest.CleanLine(wire)
-	case place == "cookie" && !d.isCredential(m):
-		about := in.binding.Method + " " + in.binding.Path + ": cookie " + wire
-		d.report.Unsent = append(d.report.Unsent, manifest.CleanLine(about))
+	case place != "path" && d.isCredential(m), place == "header" && ownHeader().MatchString(wire):
 		return ""
-	case place == "cookie", place != "path" && d.isCredential(m), place == "header" && ownHeader().MatchString(wire):
-		return ""
-	case place != "path" && place != "query" && place != "header":
+	case !slices.Contains([]string{"path", "query", "header", "cookie"}, place):
 		return "the parameter " + manifest.CleanLine(wire) + " is in " + manifest.CleanLine(place)
 	}
-	style, reason := d.style(m, schema)
-	if reason != "" {
-		return reason
-	}
+	style, exploded := d.style(m, schema)
 	name := in.add(place, wire, schema, text(m["description"]), isNeeded || place == "path")
-	switch place {
-	case "path":
+	if place == "path" {
 		if !strings.Contains(in.binding.Path, "{"+wire+"}") {
 			return "its path has no {" + manifest.CleanLine(wire) + "}"
 		}
-		before := map[string]string{"label": ".", "matrix": ";" + url.QueryEscape(wire) + "="}[text(m["style"])]
-		in.binding.Path = strings.ReplaceAll(in.binding.Path, "{"+wire+"}", before+"{"+name+"}")
-	case "query":
-		in.binding.Query = append(in.binding.Query, manifest.QueryParameter{Name: name, Style: style})
-	case "header":
-		in.binding.Header = append(in.binding.Header, name)
+		operator := map[string]string{"label": ".", "matrix": ";"}[text(m["style"])]
+		if operator == ";" && name != wire {
+			in.binding.As[name] = wire
+		}
+		in.binding.Path = strings.ReplaceAll(in.binding.Path, "{"+wire+"}", "{"+operator+name+exploded+"}")
+	} else {
+		b := in.binding
+		to := map[string]*[]manifest.Placed{"query": &b.Query, "header": &b.Header, "cookie": &b.Cookie}[place]
+		*to = append(*to, manifest.Placed{Name: name, Style: style, Reserved: place == "query" && isTrue(m["allowReserved"])})
 	}
 	if v, ok := d.exampleOf(m); ok {
 		in.example[name] = v
@@ -246,32 +239,32 @@ var (
 		"pipes": manifest.StylePipe}
 )
 
-// style returns how a list or an object is written; "" for the usual way.
-func (d *deriver) style(m object, schema any) (style, reason string) {
-	kind := text(d.resolve(schema)["type"])
-	isSimple := kind == "string" || kind == "integer" || kind == "number" || kind == "boolean"
-	given := text(m["style"])
-	switch isQuery := text(m["in"]) == "query"; {
-	case !isQuery && !isSimple && isTrue(m["explode"]) && (kind == "object" || given == "label" || given == "matrix"):
-		return "", "the parameter " + manifest.CleanLine(text(m["name"])) + " has the style " +
-			manifest.CleanLine(cmp.Or(given, "simple")) + ", exploded"
-	case !isQuery || isSimple:
+// style returns how a list or an object is written: the style in the query, a header or a cookie, "" for the usual one,
+// and the asterisk of an exploded one in the path.
+func (d *deriver) style(m object, schema any) (style, asterisk string) {
+	kind, place, given := text(d.resolve(schema)["type"]), text(m["in"]), text(m["style"])
+	exploded, isSaid := m["explode"].(bool)
+	if isForm := place == "query" || place == "cookie"; !isSaid {
+		exploded = isForm && (given == "" || given == "form")
+	}
+	switch {
+	case kind == "string" || kind == "integer" || kind == "number" || kind == "boolean":
+		return "", ""
+	case place == "path" && exploded:
+		return "", "*"
+	case place == "header" && exploded && kind != "array":
+		return manifest.StyleRepeat, ""
+	case place == "path", place == "header":
 		return "", ""
 	case d.isSwagger:
 		return swaggerStyles[text(m["collectionFormat"])], ""
-	}
-	isExploded, isSaid := m["explode"].(bool)
-	switch {
 	case given == "deepObject":
 		return manifest.StyleDeep, ""
-	case isExploded || !isSaid && (given == "" || given == "form"):
+	case exploded:
 		return "", ""
-	case given == "spaceDelimited":
-		return manifest.StyleSpace, ""
-	case given == "pipeDelimited":
-		return manifest.StylePipe, ""
 	}
-	return manifest.StyleComma, ""
+	return cmp.Or(map[string]string{"spaceDelimited": manifest.StyleSpace, "pipeDelimited": manifest.StylePipe}[given],
+		manifest.StyleComma), ""
 }
 
 // exampleOf returns the example that a parameter, a media type or a schema has.

@@ -110,14 +110,15 @@ func pathWords(path string) (all []string) {
 
 // names gives each tool a name of its own.
 type names struct {
+	plugins []string // names of other plugins
 	taken   map[string]bool
 	groups  map[string]string // name -> tag
 	renamed []string
 	numbers map[string]int // by name: the last number that was added to it
 }
 
-func newNames() *names {
-	return &names{taken: map[string]bool{}, groups: map[string]string{}, numbers: map[string]int{}}
+func newNames(plugins []string) *names {
+	return &names{plugins: plugins, taken: map[string]bool{}, groups: map[string]string{}, numbers: map[string]int{}}
 }
 
 // maxGroups is how many groups a manifest may have. Further operations share one more group.
@@ -133,7 +134,10 @@ func (n *names) group(o *operation) (group string, tag []string) {
 	if len(tag) == 0 {
 		tag = []string{"default"}
 	}
-	if group = kebab(tag); n.groups[group] == "" && len(n.groups) >= maxGroups-1 {
+	if group = kebab(tag); slices.Contains(n.plugins, group) { // its tools would be mistaken for those of the plugin
+		group = kebab(append(slices.Clone(tag), "api"))
+	}
+	if n.groups[group] == "" && len(n.groups) >= maxGroups-1 {
 		group, tag = "other", nil
 		n.groups[group] = group
 	}

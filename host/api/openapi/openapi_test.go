@@ -104,10 +104,8 @@ func TestRefused(t *testing.T) {
 		{"another file", minimal(server, `"parameters": [{"$ref": "b.yaml#/x"}]`), Options{}, "redocly bundle"},
 		{"too many", `{"openapi": "3.0.0", "paths": {` + strings.TrimSuffix(many.String(), ",") + `},` +
 			strings.TrimSuffix(server, ",") + `}`, Options{}, `--tag "t"`},
-		{"no tool", minimal(server, `"parameters": [{"name": "s", "in": "cookie", "required": true}]`), Options{},
-			"GET /a: it needs the cookie s"},
-		{"exploded object in the path", minimal(server, `"parameters": [{"name": "o", "in": "path", "required": true, `+
-			`"explode": true, "schema": {"type": "object"}}]`), Options{}, "the parameter o has the style simple, exploded"},
+		{"no tool", minimal(server, `"parameters": [{"name": "s", "in": "body parts"}]`), Options{},
+			"GET /a: the parameter s is in body parts"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, _, err := Derive([]byte(test.document), test.opts)
@@ -264,12 +262,13 @@ func TestNames(t *testing.T) {
 		{"Straße", "getÜbersicht", "/x", "GET", "strasse.get-ubersicht"},
 		{"", "", "/cafe\u0301/{id}", "GET", "cafe.get-by-id"},
 		{"Заказы", "list", "/orders", "GET", "orders.list"},
+		{"Page", "page_open", "/pages", "GET", "page-api.open"},
 	} {
 		o := &operation{test.method, test.path, object{"operationId": test.id}, nil}
 		if test.tag != "" {
 			o.fields["tags"] = []any{test.tag}
 		}
-		n := newNames()
+		n := newNames([]string{"page"})
 		if got, _ := n.tool(o); got != test.want {
 			t.Errorf("tag %q, id %q, path %q: %q, want %q", test.tag, test.id, test.path, got, test.want)
 		}
@@ -340,9 +339,15 @@ func TestStyles(t *testing.T) {
 	const list = `"description": "Ids.", "schema": {"type": "array", "items": {"type": "string"}}`
 	const swaggerList = `"description": "Ids.", "type": "array", "items": {"type": "string"}`
 	for _, test := range []struct{ version, parameter, path, style, property string }{
-		{"openapi", `"in": "path", "style": "label", ` + list, "/a/.{l}", "", `"items":{"type":"string"},"type":"array"`},
-		{"openapi", `"in": "path", "style": "matrix", ` + list, "/a/;l={l}", "", `"type":"array"`},
-		{"openapi", `"in": "path", "style": "matrix", "explode": true, "schema": {"type": "string"}`, "/a/;l={l}", "", `"string"`},
+		{"openapi", `"in": "path", "style": "label", ` + list, "/a/{.l}", "", `"items":{"type":"string"},"type":"array"`},
+		{"openapi", `"in": "path", "style": "label", "explode": true, ` + list, "/a/{.l*}", "", `"type":"array"`},
+		{"openapi", `"in": "path", "style": "matrix", ` + list, "/a/{;l}", "", `"type":"array"`},
+		{"openapi", `"in": "path", "style": "matrix", "explode": true, "schema": {"type": "string"}`, "/a/{;l}", "", `"string"`},
+		{"openapi", `"in": "path", "explode": true, "schema": {"type": "object"}`, "/a/{l*}", "", `"type":"object"`},
+		{"openapi", `"in": "header", "explode": true, "schema": {"type": "object"}`, "", "repeat", `"type":"object"`},
+		{"openapi", `"in": "header", ` + list, "", "", `"type":"array"`},
+		{"openapi", `"in": "cookie", ` + list, "", "", `"type":"array"`},
+		{"openapi", `"in": "cookie", "explode": false, ` + list, "", "comma", `"type":"array"`},
 		{"openapi", `"in": "path", ` + list, "/a/{l}", "", `"type":"array"`},
 		{"openapi", `"in": "query", ` + list, "", "", `"type":"array"`},
 		{"openapi", `"in": "query", "explode": false, ` + list, "", "comma", `"type":"array"`},
@@ -380,8 +385,8 @@ func TestStyles(t *testing.T) {
 			t.Fatalf("%s: %v", test.parameter, err)
 		}
 		b, params, style := m.Tools[0].HTTP, string(m.Tools[0].Params), ""
-		for _, q := range b.Query {
-			style = q.Style
+		for _, p := range slices.Concat(b.Query, b.Header, b.Cookie) {
+			style = p.Style
 		}
 		if b.Path != cmp.Or(test.path, path) || style != test.style || !strings.Contains(params, test.property) {
 			t.Errorf("%s: %s, %s, %s; want %s", test.parameter, b.Path, style, params, test.property)
@@ -407,14 +412,6 @@ func TestDefinitions(t *testing.T) {
 	err = json.Unmarshal(m.Tools[0].Params, &params)
 	if got := strings.Join(slices.Sorted(maps.Keys(params.Defs)), " "); got != "part part-2 x x-2 x-2-2 x-3" {
 		t.Errorf("%v, %s", err, got)
-	}
-}
-
-// TestUnsent checks that cookies which no call sends are reported.
-func TestUnsent(t *testing.T) {
-	_, report, err := Derive([]byte(minimal(server, `"parameters": [{"name": "theme", "in": "cookie"}]`)), Options{})
-	if err != nil || strings.Join(report.Unsent, "; ") != "GET /a: cookie theme" {
-		t.Errorf("%v, %q", err, report.Unsent)
 	}
 }
 
@@ -560,7 +557,7 @@ func TestHeaders(t *testing.T) {
 		given = append(given, fmt.Sprintf(`{"name": %q, "in": "header", "required": true}`, name))
 	}
 	m, _, err := Derive([]byte(minimal(server, `"parameters": [`+strings.Join(given, ",")+`]`)), Options{})
-	if err != nil || !slices.Equal(m.Tools[0].HTTP.Header, []string{"if-match", "test"}) {
+	if err != nil || !slices.Equal(m.Tools[0].HTTP.Header, []manifest.Placed{{Name: "if-match"}, {Name: "test"}}) {
 		t.Errorf("%v, %+v", err, m.Tools[0].HTTP)
 	}
 }
@@ -579,7 +576,7 @@ func TestEffects(t *testing.T) {
 		{"DELETE", "", "", "/", "destructive"},
 	} {
 		o := &operation{test.method, test.path, object{"operationId": test.id, "tags": []any{test.tag}}, nil}
-		name, _ := newNames().tool(o)
+		name, _ := newNames(nil).tool(o)
 		if got := effect(o, name); got != test.want {
 			t.Errorf("%+v, named %s: %s", test, name, got)
 		}

@@ -121,6 +121,16 @@ func (a *App) Catalog() (*host.Catalog, error) {
 	return a.Parley().Catalog()
 }
 
+// PluginNames returns the names of all plugins, none if there is no catalog.
+func PluginNames(a *App) (names []string) {
+	if catalog, err := a.Catalog(); err == nil {
+		for _, p := range catalog.Providers() {
+			names = append(names, p.Info().Name)
+		}
+	}
+	return names
+}
+
 // toolOf returns the tool of a qualified name, or nil.
 func toolOf(a *App, name string) *manifest.Tool {
 	at, _ := a.Find(name)

@@ -188,7 +188,7 @@ func readManifest(ctx context.Context, app *command.App, word string) (*manifest
 		if err != nil {
 			return nil, host.Errorf(host.InvalidArgs, "cannot read the manifest: %s", manifest.CleanLine(err.Error()))
 		}
-		return parseManifest(word, data)
+		return parseManifest(app, word, data)
 	}
 	p, err := providerOf(app, word, "compare")
 	if err != nil {

@@ -50,7 +50,7 @@ func wrapDocument(ctx context.Context, app *command.App, opts *pluginWrapOptions
 		}
 	}
 	m, report, err := openapi.Derive(data, openapi.Options{Name: opts.Name, Server: opts.Server, Tags: opts.Tags,
-		Auth: opts.Auth, Effects: effects})
+		Auth: opts.Auth, Effects: effects, Plugins: command.PluginNames(app)})
 	if err != nil {
 		return err
 	}
@@ -86,13 +86,13 @@ func writeDocument(w io.Writer, data *documentData) {
 	write(r.Renamed, "renamed, because another operation has the name")
 	write(r.Unchecked, "checked by the API alone, because their schemas cannot be applied")
 	write(r.Shortened, "with schemas that are cut, because of their size")
-	write(r.Unsent, "cookies or security schemes that no call sends; --auth header:Cookie sends NAME=VALUE as a cookie")
+	write(r.Unsent, "security schemes that no call sends; --auth header:Cookie sends NAME=VALUE as a cookie")
 	write(r.Sentences, "sentences left out, because they would mislead an agent")
 }
 
 // parseManifest reads a manifest, or derives one from a document for a comparison. A document that names no server
 // gets an arbitrary one.
-func parseManifest(word string, data []byte) (*manifest.Manifest, error) {
+func parseManifest(app *command.App, word string, data []byte) (*manifest.Manifest, error) {
 	var head struct{ OpenAPI, Swagger any } // encoding/json matches these names in any case
 	if err := json.Unmarshal(data, &head); strings.HasSuffix(word, ".json") && (err != nil ||
 		head.OpenAPI == nil && head.Swagger == nil) {
@@ -102,9 +102,9 @@ func parseManifest(word string, data []byte) (*manifest.Manifest, error) {
 		}
 		return m, nil
 	}
-	m, _, err := openapi.Derive(data, openapi.Options{})
+	m, _, err := openapi.Derive(data, openapi.Options{Plugins: command.PluginNames(app)})
 	if err != nil { // the document may name no server
-		m, _, err = openapi.Derive(data, openapi.Options{Server: "https://server.invalid"})
+		m, _, err = openapi.Derive(data, openapi.Options{Plugins: command.PluginNames(app), Server: "https://server.invalid"})
 	}
 	return m, err
 }
