@@ -165,7 +165,7 @@ func (p *response) failure() *host.Error {
 		e.Exit, e.Code = outcome.Code, host.Code(outcome.Name)
 	}
 	e.Message = strings.TrimSpace("the server answered " + strconv.Itoa(p.Status) + " " + http.StatusText(p.Status))
-	if outcome == nil {
+	if outcome == nil && p.Status != http.StatusNotModified {
 		e.Message += ", a redirect that was not followed"
 	}
 	kind, _, text := p.read()

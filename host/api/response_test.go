@@ -51,6 +51,7 @@ func TestResponses(t *testing.T) {
 		{"HTML for JSON", get, 200, "Content-Type: application/json", "<b>Down</b>", "", 106, []string{"not JSON", "Down"}},
 		{"cut JSON", get, 200, "Content-Type: application/json", `{"a":`, "", 106, []string{"not JSON"}},
 		{"another place", get, 302, "Location: http://other.test/", "", "", 1, []string{"302", "not followed"}},
+		{"not modified", get, 304, "", "", "", 1, []string{"304 Not Modified"}},
 		{"401", get, 401, "", "", "", 10, []string{"401 Unauthorized"}},
 		{"403", get, 403, "Content-Type: application/json", `{"message":"No access"}`, "", 11, []string{`"No access"`}},
 		{"404", get, 404, "Content-Type: application/json", `{"error":{"message":"No note"}}`, "", 12, []string{"No note"}},

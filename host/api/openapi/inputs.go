@@ -108,7 +108,7 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 	switch {
 	case o.method == "TRACE":
 		return nil, "requests with this method are not sent"
-	case strings.Contains(path, " ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
+	case strings.Contains(inBraces().ReplaceAllString(path, ""), " ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
 		return nil, fmt.Sprintf("its path has a space or over %d bytes, or does not begin with a slash", maxPath)
 	case len(given) > maxParams:
 		return nil, fmt.Sprintf("it has more than %d parameters", maxParams)
@@ -202,7 +202,8 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 		schema = own
 	}
 	switch {
-	case place != "path" && d.isCredential(m), place == "header" && ownHeader().MatchString(wire):
+	case place != "path" && d.isCredential(m), place == "header" && ownHeader().MatchString(wire),
+		place == "path" && !strings.Contains(in.binding.Path, "{"+wire+"}"):
 		return ""
 	case !slices.Contains([]string{"path", "query", "header", "cookie"}, place):
 		return "the parameter " + manifest.CleanLine(wire) + " is in " + manifest.CleanLine(place)
@@ -210,9 +211,6 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 	style, exploded := d.style(m, schema)
 	name := in.add(place, wire, schema, text(m["description"]), isNeeded || place == "path")
 	if place == "path" {
-		if !strings.Contains(in.binding.Path, "{"+wire+"}") {
-			return "its path has no {" + manifest.CleanLine(wire) + "}"
-		}
 		operator := map[string]string{"label": ".", "matrix": ";"}[text(m["style"])]
 		if operator == ";" && name != wire {
 			in.binding.As[name] = wire

@@ -394,6 +394,25 @@ func TestStyles(t *testing.T) {
 	}
 }
 
+// TestPaths checks that parameters of the path are those in its braces, whatever the document says about them.
+func TestPaths(t *testing.T) {
+	for _, test := range []struct{ path, parameter, want string }{
+		{"/a/{user id}", "user id", "/a/{user-id}"},
+		{"/a/{id}", "other", "/a/{id}"},
+		{"/a/{Id}", "id", "/a/{Id}"},
+		{"/a/{proxy+}", "proxy+", "/a/{proxy}"},
+		{"/a/{path*}", "path*", "/a/{path}"},
+		{"/a/{.ext}", "other", "/a/{ext}"},
+		{"/a/{x}{y}.json", "y", "/a/{x}{y}.json"},
+	} {
+		m, _, err := Derive([]byte(strings.Replace(minimal(server, `"parameters": [{"name": "`+test.parameter+
+			`", "in": "path", "required": true, "schema": {"type": "string"}}]`), `"/a"`, `"`+test.path+`"`, 1)), Options{})
+		if err != nil || m.Tools[0].HTTP.Path != test.want {
+			t.Errorf("%s with %s: %v; want %s", test.path, test.parameter, err, test.want)
+		}
+	}
+}
+
 // TestDefinitions checks the names of definitions: each has its own, and none reads like an order.
 func TestDefinitions(t *testing.T) {
 	var refs, schemas []string
