@@ -196,6 +196,9 @@ func TestRequestsAsFetch(t *testing.T) {
 			"[`/a`, {method: `POST`, body: parts([`a \"b\"\\n`, `x`])}]"},
 		{"multipart list", `{"method":"POST","path":"/a","body":"multipart"}`, "", `{"l":["a","b"]}`,
 			`["/a", {method: "POST", body: parts(["l", "a"], ["l", "b"])}]`},
+		{"multipart in brackets", `{"method":"POST","path":"/a","body":"multipart","as":{"o":"o[]","l":"l[]","t":"t[]"}}`, "",
+			`{"o":{"a":1,"b":{"c":["x","y"]}},"l":[1,2]}`, `["/a", {method: "POST", body: parts(["o[a]", "1"], ["o[b][c][]", "x"], ` +
+				`["o[b][c][]", "y"], ["l[]", "1"], ["l[]", "2"])}]`},
 		{"multipart bytes", `{"method":"POST","path":"/a","body":"multipart"}`,
 			`{"properties":{"f":{"type":"string","contentEncoding":"base64","contentMediaType":"image/png"}}}`, `{"f":"AP+A"}`,
 			`["/a", {method: "POST", body: parts(["f", new Blob([new Uint8Array([0, 255, 128])], {type: "image/png"}), "f"])}]`},

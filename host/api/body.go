@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/job"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -53,7 +54,7 @@ func (q *request) body(ctx context.Context) (media string, data []byte, err erro
 		} else if m.isList() && !slices.ContainsFunc(m.items(), value.isNested) {
 			form = append(form, n.styled(name, manifest.StyleRepeat, m.value)...)
 		} else { // the brackets of a name such as ids[] are added again
-			form = append(form, n.deep(strings.TrimSuffix(name, "[]"), m.value)...)
+			form = append(form, n.styled(strings.TrimSuffix(name, "[]"), manifest.StyleDeep, m.value)...)
 		}
 	}
 	return "application/x-www-form-urlencoded", []byte(strings.Join(form, "&")), nil
@@ -73,21 +74,24 @@ func (q *request) object(params []member) []byte {
 }
 
 // multipart writes a part for each parameter, and for each item of a list without a media type of its own. An
-// object is JSON.
+// object is JSON, or has a part for each value in it if its name has brackets.
 func (q *request) multipart(ctx context.Context, params []member) (media string, data []byte, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	for _, m := range params {
-		parts := []value{m.value}
-		if m.isList() && q.properties()[m.name].Media == "" {
-			parts = m.items()
+		name := q.wire(m.name)
+		parts := []member{{name, m.value}}
+		if stem, isDeep := strings.CutSuffix(name, "[]"); isDeep && m.isObject() {
+			parts = m.deep(stem)
+		} else if m.isList() && q.properties()[m.name].Media == "" {
+			parts = lists.Map(m.items(), func(v value) member { return member{name, v} })
 		}
-		for _, v := range parts {
-			f, err := q.content(ctx, m.name, v)
+		for _, p := range parts {
+			f, err := q.content(ctx, m.name, p.value)
 			if err != nil {
 				return "", nil, err
 			}
-			header, disposition := textproto.MIMEHeader{}, `form-data; name="`+inQuotes.Replace(lines.Replace(q.wire(m.name)))+`"`
+			header, disposition := textproto.MIMEHeader{}, `form-data; name="`+inQuotes.Replace(lines.Replace(p.name))+`"`
 			if f.name != "" {
 				disposition += `; filename="` + inQuotes.Replace(f.name) + `"`
 			}

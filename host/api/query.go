@@ -40,20 +40,23 @@ func (n notation) parts(name string, v value) (all []string) {
 var joints = map[string]string{manifest.StyleComma: ",", manifest.StyleSpace: "%20", manifest.StylePipe: "%7C"}
 
 // styled returns the parts of a parameter in a style.
-func (n notation) styled(name, style string, v value) []string {
+func (n notation) styled(name, style string, v value) (all []string) {
 	n.joint = joints[style]
-	if n.exploded = n.joint == ""; style == manifest.StyleDeep {
-		return n.deep(name, v)
+	if n.exploded = n.joint == ""; style != manifest.StyleDeep {
+		return n.parts(name, v)
 	}
-	return n.parts(name, v)
+	for _, m := range v.deep(name) {
+		all = append(all, n.parts(m.name, m.value)...)
+	}
+	return all
 }
 
-// deep returns the parts of a value, each with the path to it in the name: at[from]=1, ids[]=1, items[0][price]=1.
-func (n notation) deep(name string, v value) (all []string) {
+// deep returns the parts of a value, each with the path to it as its name: at[from], ids[], items[0][price].
+func (v value) deep(name string) (all []member) {
 	switch {
 	case v.isObject():
 		for _, m := range v.members() {
-			all = append(all, n.deep(name+"["+m.name+"]", m.value)...)
+			all = append(all, m.deep(name+"["+m.name+"]")...)
 		}
 	case v.isList():
 		numbered := slices.ContainsFunc(v.items(), value.isNested)
@@ -62,10 +65,10 @@ func (n notation) deep(name string, v value) (all []string) {
 			if numbered {
 				index = strconv.Itoa(i)
 			}
-			all = append(all, n.deep(name+"["+index+"]", item)...)
+			all = append(all, item.deep(name+"["+index+"]")...)
 		}
 	default:
-		all = n.parts(name, v)
+		all = []member{{name, v}}
 	}
 	return all
 }

@@ -44,8 +44,8 @@ func (p property) is(name string) bool {
 }
 
 func newRequest(m *manifest.Manifest, r *host.Request) *request {
-	return &request{Request: r, plugin: m, binding: r.Def.HTTP, params: value(r.Params).members(),
-		taken: map[string]bool{}, properties: sync.OnceValue(func() map[string]property { return propertiesOf(r.Def.Params) })}
+	properties := sync.OnceValue(func() map[string]property { return propertiesOf(r.Def.Params) })
+	return &request{r, m, r.Def.HTTP, value(r.Params).members(), map[string]bool{}, properties}
 }
 
 // propertiesOf reads the properties of a schema. References to its own definitions are followed once.

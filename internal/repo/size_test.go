@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"host/wasm":                10941, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4233,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
-	"host/api":                 874,   // logins; requests by bindings, styles in all places, answers, next pages
+	"host/api":                 881,   // logins; requests by bindings, styles in all places, answers, next pages
 	"host/login":               440,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           353,
 	"host/oci":                 1032, // what a word names, and how it is fetched, from the commands; all challenges; tags

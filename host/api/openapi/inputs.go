@@ -102,13 +102,14 @@ func (in *inputs) params(d *deriver, depth, room int) json.RawMessage {
 // inputs returns the parameters and the request of an operation, or why no call can make it.
 func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 	path, _, _ := strings.Cut(o.path, "#") // a fragment sets apart operations with the same request
+	fixed := inBraces().ReplaceAllString(path, "")
 	in = &inputs{binding: &manifest.Binding{Method: o.method, Path: path, As: map[string]string{}},
 		taken: map[string]bool{}, example: object{}}
 	given := append(slices.Clone(list(o.item["parameters"])), list(o.fields["parameters"])...)
 	switch {
 	case o.method == "TRACE":
 		return nil, "requests with this method are not sent"
-	case strings.Contains(inBraces().ReplaceAllString(path, ""), " ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
+	case strings.Contains(fixed, " ") || !strings.HasPrefix(path, "/") || len(path) > maxPath:
 		return nil, fmt.Sprintf("its path has a space or over %d bytes, or does not begin with a slash", maxPath)
 	case len(given) > maxParams:
 		return nil, fmt.Sprintf("it has more than %d parameters", maxParams)
@@ -127,9 +128,9 @@ func (d *deriver) inputs(o *operation) (in *inputs, reason string) {
 		all[key] = m
 	}
 	for _, match := range inBraces().FindAllStringSubmatch(path, -1) {
-		if key := "path " + match[1]; all[key] == nil { // a parameter that the document does not describe
-			order, all[key] = append(order, key), object{"name": match[1], "in": "path", "type": "string",
-				"schema": object{"type": "string"}}
+		if key := "path " + match[1]; all[key] == nil { // the document does not describe it
+			isText := object{"type": "string"}
+			order, all[key] = append(order, key), object{"name": match[1], "in": "path", "type": "string", "schema": isText}
 		}
 	}
 	form, needed, consumes := object{}, []any{}, list(o.fields["consumes"])
@@ -219,7 +220,8 @@ func (d *deriver) addParameter(in *inputs, m object) (reason string) {
 	} else {
 		b := in.binding
 		to := map[string]*[]manifest.Placed{"query": &b.Query, "header": &b.Header, "cookie": &b.Cookie}[place]
-		*to = append(*to, manifest.Placed{Name: name, Style: style, Reserved: place == "query" && isTrue(m["allowReserved"])})
+		isReserved := place == "query" && isTrue(m["allowReserved"])
+		*to = append(*to, manifest.Placed{Name: name, Style: style, Reserved: isReserved})
 	}
 	if v, ok := d.exampleOf(m); ok {
 		in.example[name] = v
@@ -369,7 +371,9 @@ func (d *deriver) addBody(in *inputs, media string, schema any, content any, isR
 			given = listAsText(object{"type": "array", "description": to["description"], "collectionFormat": format})
 		}
 		own := in.add("body", name, given, "", needed[name])
-		if style == "deepObject" && (isList(to) || slices.ContainsFunc(list(to["anyOf"]), isList)) {
+		isObject := bare(to)["type"] == "object" // a form writes it in this style anyway
+		if style == "deepObject" && (isObject && in.binding.Body == "multipart" || isList(to) ||
+			slices.ContainsFunc(list(to["anyOf"]), isList)) {
 			in.binding.As[own] = name + "[]"
 		}
 		if v, ok := members(value)[name]; ok {

@@ -480,13 +480,19 @@ func TestOwnServers(t *testing.T) {
 
 // TestFormLists checks that the lists of a form are in brackets where the document says so.
 func TestFormLists(t *testing.T) {
-	m, _, err := Derive([]byte(minimal(server, `"requestBody": {"content": {"application/x-www-form-urlencoded": {
-		"schema": {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}, "o": {"type": "object"},
-			"b": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string", "enum": [""]}]},
-			"plain": {"type": "array", "items": {"type": "string"}}}},
-		"encoding": {"a": {"style": "deepObject"}, "o": {"style": "deepObject"}, "b": {"style": "deepObject"}}}}}`)), Options{})
-	if err != nil || !maps.Equal(m.Tools[0].HTTP.As, map[string]string{"a": "a[]", "b": "b[]"}) {
-		t.Errorf("%v, %+v", err, m.Tools[0].HTTP)
+	for media, want := range map[string]map[string]string{
+		"application/x-www-form-urlencoded": {"a": "a[]", "b": "b[]"},
+		"multipart/form-data":               {"a": "a[]", "b": "b[]", "o": "o[]"},
+	} {
+		m, _, err := Derive([]byte(minimal(server, `"requestBody": {"content": {"`+media+`": {
+			"schema": {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}, "o": {"type": "object"},
+				"b": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string", "enum": [""]}]},
+				"s": {"type": "string"}, "plain": {"type": "array", "items": {"type": "string"}}}},
+			"encoding": {"a": {"style": "deepObject"}, "o": {"style": "deepObject"}, "b": {"style": "deepObject"},
+				"s": {"style": "deepObject"}}}}}`)), Options{})
+		if err != nil || !maps.Equal(m.Tools[0].HTTP.As, want) {
+			t.Errorf("%s: %v, %+v", media, err, m.Tools[0].HTTP)
+		}
 	}
 }
 
