@@ -86,7 +86,7 @@ func Derive(data []byte, opts Options) (*manifest.Manifest, Report, error) {
 	if err != nil {
 		return nil, report, err
 	}
-	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}},
+	d := &deriver{document: doc, opts: opts, texts: &texts{map[string][]string{}, map[string]bool{}, map[string]bool{}},
 		keys: doc.keys(), held: map[string]string{}, report: &report}
 	all := d.operations(opts.Tags)
 	report.Operations = len(all)

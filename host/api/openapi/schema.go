@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
-	"github.com/parley-tools/parley/manifest/lint"
 	"github.com/parley-tools/parley/manifest/schema"
 )
 
@@ -88,7 +87,7 @@ func (s *schemas) reference(ref string, level int) object {
 	name := s.names[ref]
 	if name == "" {
 		stem := kebab(words(ref[strings.LastIndexByte(ref, '/')+1:]))
-		if stem == "" || lint.Misleads("#/$defs/"+stem) != "" {
+		if stem == "" || s.texts.misleads("#/$defs/"+stem) {
 			stem = "part"
 		}
 		name = stem

@@ -31,6 +31,17 @@ var (
 type texts struct {
 	known map[string][]string
 	left  map[string]bool // the sentences that were left out
+	rated map[string]bool // whether a text misleads
+}
+
+// misleads reports whether a text misleads an agent. Documents repeat their texts and names.
+func (t *texts) misleads(s string) bool {
+	is, ok := t.rated[s]
+	if !ok {
+		is = lint.Misleads(s) != ""
+		t.rated[s] = is
+	}
+	return is
 }
 
 // sentences returns the sentences of a text that can be shown, each on one line.
@@ -39,7 +50,7 @@ func (t *texts) sentences(s string) []string {
 		return all
 	}
 	plain := html.UnescapeString(markup().ReplaceAllString(link().ReplaceAllString(manifest.Clip(s, maxFull), "$1"), " "))
-	isHarmless := lint.Misleads(strings.Join(strings.Fields(plain), " ")) == ""
+	isHarmless := !t.misleads(strings.Join(strings.Fields(plain), " "))
 	var all []string
 	add := func(part string) {
 		_, isHidden := manifest.FirstHidden(part, true)
@@ -47,7 +58,7 @@ func (t *texts) sentences(s string) []string {
 		if part == "" {
 			return
 		}
-		if isHidden || !isHarmless && lint.Misleads(part) != "" {
+		if isHidden || !isHarmless && t.misleads(part) {
 			t.left[part] = true
 			return
 		}
@@ -60,7 +71,7 @@ func (t *texts) sentences(s string) []string {
 	}
 	add(plain[at:])
 	// What is harmless in parts may be an order when it is joined.
-	if !isHarmless && len(all) > 1 && lint.Misleads(strings.Join(all, " ")) != "" {
+	if !isHarmless && len(all) > 1 && t.misleads(strings.Join(all, " ")) {
 		for _, part := range all[1:] {
 			t.left[part] = true
 		}
