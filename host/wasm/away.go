@@ -38,8 +38,6 @@ type Errand struct {
 	Inner   bool   // a plugin makes the call
 	Isolate string // as in [job.Job]
 	Again   bool   // the call was lost on another machine
-	// MaxFrame bounds the size of one frame on the connection, in bytes.
-	MaxFrame int
 }
 
 // Slot is a place for one call on another machine: a connection to the process that runs it. Read and Write fail with
@@ -93,7 +91,7 @@ func (p *Provider) runAway(ctx context.Context, j *guest.Job) (result *job.Resul
 	}
 	result, err = runAtPlace(ctx, j, func(ctx context.Context, try int) (place, error) {
 		at, reason, err := p.engine.cfg.Away.Reserve(ctx, Errand{Plugin: p.info.Name, Digest: p.info.Digest, Engine: engine,
-			Pool: r.Pool, Caller: r.Caller, Inner: r.Inner(), Isolate: r.Isolate, Again: try > 0, MaxFrame: maxFrame(j)})
+			Pool: r.Pool, Caller: r.Caller, Inner: r.Inner(), Isolate: r.Isolate, Again: try > 0})
 		if err == nil && at == nil {
 			why, err = reason, errNoRunner
 		}

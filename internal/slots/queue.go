@@ -11,8 +11,8 @@ type Queue struct {
 
 // Turn is one place in a queue. In each round each caller has one turn.
 type Turn struct {
-	// Woken receives a value when the turn may have come: when it becomes the first one, and again when [Queue.Wake] is
-	// called.
+	// Woken receives a value when the turn may have come: when it becomes the first one, and again when [Queue.Wake] or
+	// [Queue.WakeAll] is called.
 	Woken chan struct{}
 
 	caller string
@@ -26,10 +26,15 @@ func (q *Queue) Len() int { return len(q.waiting) }
 func (q *Queue) Place(t *Turn) int { return slices.Index(q.waiting, t) + 1 }
 
 // Wake wakes the first turn.
-func (q *Queue) Wake() {
-	if len(q.waiting) > 0 {
+func (q *Queue) Wake() { q.wake(1) }
+
+// WakeAll wakes all turns, which then look whether what they wait for can still come.
+func (q *Queue) WakeAll() { q.wake(len(q.waiting)) }
+
+func (q *Queue) wake(n int) {
+	for _, t := range q.waiting[:min(n, len(q.waiting))] {
 		select {
-		case q.waiting[0].Woken <- struct{}{}:
+		case t.Woken <- struct{}{}:
 		default:
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the version of this wire. Sides with different versions do not communicate.
-const Version = 1
+const Version = 2
 
 const maxHello = 64 << 10
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,6 +105,43 @@ func TestSmallPayload(t *testing.T) {
 	o := w.call(t.Context(), "work.large", `{"bytes":1000000}`, 0)
 	if o.err != nil || len(o.answer.Data) != 1000000+len(`{"text":""}`) {
 		t.Errorf("%v", o.err)
+	}
+}
+
+// TestSlowNetwork has a worker with a slow network. Values that take longer than all that waits for a sign of life
+// arrive, in both directions, and while they do, other calls run there, too.
+func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Start(t, fleettest.Options{})
+	w := newWorld(t, server.URL, "[plugin.json]\nrun = \"fleet:main\"\n")
+	proxy := fleettest.NewProxy(t, server.Address)
+	w.url = proxy.URL
+	w.start("far", 3)
+	for _, tool := range []string{"work.nothing", "json.query"} { // compile
+		w.call(t.Context(), tool, map[string]string{"work.nothing": `{}`, "json.query": `{"data":1,"filter":"."}`}[tool], 0)
+	}
+	const rate, size = 2 << 20, 8 << 20 // four seconds
+	proxy.Slow(rate)
+	larges := map[string]<-chan outcome{
+		"result": w.later("work.large", fmt.Sprintf(`{"bytes":%d}`, size), time.Minute),
+		"parameter": w.later("json.query", fmt.Sprintf(`{"data":"%s","filter":"length"}`, strings.Repeat("x", size)),
+			time.Minute),
+	}
+	for len(larges) > 0 {
+		if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err != nil || o.took > 3*time.Second {
+			t.Errorf("a call meanwhile: %v after %s", o.err, o.took)
+		}
+		for name, ended := range larges {
+			select {
+			case o := <-ended:
+				if o.err != nil || len(o.answer.Warnings) > 0 {
+					t.Errorf("%s: %v %q", name, o.err, o.answer.Warnings)
+				}
+				t.Logf("%s: %s", name, o.took)
+				delete(larges, name)
+			default:
+			}
+		}
 	}
 }
 

@@ -104,41 +104,32 @@ func (f *Front) Close() {
 // ask has all workers announce themselves.
 func (f *Front) ask() { _ = f.conn.Publish(workersSubject, nil) }
 
-// Reserve implements [wasm.Away].
-func (f *Front) Reserve(ctx context.Context, e wasm.Errand) (wasm.Slot, string, error) {
-	f.mu.Lock()
-	p := f.pool(e.Pool)
-	if e.Inner {
-		f.mu.Unlock()
-		return f.seek(ctx, p, e, nil, time.Time{})
-	}
-	turn := p.queue.Join(e.Caller)
-	f.mu.Unlock()
-	since := time.Now()
-	defer func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		p.queue.Leave(turn)
-	}()
-	for {
-		select {
-		case <-turn.Woken: // it is the first one
-			return f.seek(ctx, p, e, turn, since)
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil || f.isGone(p, e, since) {
-			return nil, "", f.full(ctx, p, e, turn)
-		}
-	}
+// seeker is a call that looks for a slot. Until it is the first one of the queue, and while all workers are busy, it
+// does nothing: a worker that announces a slot wakes the first one, and so does the end of the one before it.
+type seeker struct {
+	*Front
+	wasm.Errand
+	pool   *pool
+	turn   *slots.Turn // nil for an inner call, which does not wait
+	since  time.Time
+	unfits map[string]string // why workers cannot run it, by their addresses
 }
 
-// isGone reports whether a call that has waited since then waits in vain, because no worker of its pool has answered
-// for that long. A lost call waits until its deadline, because a part of it was run.
-func (f *Front) isGone(p *pool, e wasm.Errand, since time.Time) bool {
+// Reserve implements [wasm.Away].
+func (f *Front) Reserve(ctx context.Context, e wasm.Errand) (wasm.Slot, string, error) {
+	c := &seeker{Front: f, Errand: e, since: time.Now(), unfits: map[string]string{}}
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return !e.Again && !p.gone.IsZero() && min(time.Since(p.gone), time.Since(since)) > patience
+	c.pool = f.pool(e.Pool)
+	if !e.Inner {
+		c.turn = c.pool.queue.Join(e.Caller)
+		defer func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			c.pool.queue.Leave(c.turn)
+		}()
+	}
+	f.mu.Unlock()
+	return c.seek(ctx)
 }
 
 // pool returns what is known of a pool. The front is locked.
@@ -154,69 +145,85 @@ func (f *Front) pool(name string) *pool {
 // askEvery is how often a call that waits for a slot asks who is there: a worker may have gone without a word.
 const askEvery = 5 * time.Second
 
-// seek offers a call that has waited since then to workers until one accepts it. Without a turn it does not wait for a
-// busy worker.
-func (f *Front) seek(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn, since time.Time,
-) (wasm.Slot, string, error) {
-	unfits := map[string]string{} // why, by address
-	for {
-		at, to, reason := f.choose(p, e.Pool, unfits)
+// seek offers the call to workers until one accepts it.
+func (c *seeker) seek(ctx context.Context) (wasm.Slot, string, error) {
+	for ok := c.turn == nil || c.wait(ctx, 0); ok && ctx.Err() == nil; {
+		at, to, reason := c.choose()
 		if reason != "" {
 			return nil, reason, nil
 		}
 		if at == "" {
-			if turn == nil || f.isGone(p, e, since) || !f.wait(ctx, p, turn, askEvery) {
-				return nil, "", f.full(ctx, p, e, turn)
-			}
+			ok = c.wait(ctx, askEvery)
 			continue
 		}
-		s, v, err := f.offer(ctx, at, to, p, e)
+		s, v, err := c.offer(ctx, at, to)
 		switch {
-		case ctx.Err() != nil:
-			if s != nil {
-				s.Close()
-			}
-			return nil, "", f.full(ctx, p, e, turn)
-		case s != nil:
+		case s != nil && ctx.Err() == nil:
 			return s, "", nil
+		case s != nil:
+			s.Close()
 		case err == nil && v.Verdict == unfit:
-			unfits[v.address()] = v.Why
+			c.unfits[v.address()] = v.Why
 		case err == nil, errors.Is(err, nats.ErrTimeout), to != nil && errors.Is(err, nats.ErrNoResponders):
-		case turn == nil, f.isGone(p, e, since), !f.wait(ctx, p, turn, pingEvery):
-			return nil, "", f.full(ctx, p, e, turn)
+		default:
+			ok = c.wait(ctx, pingEvery)
 		}
 	}
+	return nil, "", c.full(ctx)
 }
 
-// wait waits for the turn of a call. If that does not come in time, only workers that then announce themselves count.
-// It reports false when ctx has ended.
-func (f *Front) wait(ctx context.Context, p *pool, turn *slots.Turn, most time.Duration) bool {
-	select {
-	case <-turn.Woken:
-	case <-time.After(most):
-		f.mu.Lock()
-		clear(p.workers)
-		f.mu.Unlock()
-		f.ask()
-	case <-ctx.Done():
-		return false
+// wait waits until the call is woken as the first one of the queue, and reports whether it goes on. It does not if it
+// must not wait, has ended, or waits in vain. If it is not woken in time, zero for no limit, only workers that then
+// announce themselves count.
+func (c *seeker) wait(ctx context.Context, most time.Duration) bool {
+	var over <-chan time.Time
+	if most > 0 {
+		over = time.After(most)
 	}
-	return true
+	for isFirst := false; c.turn != nil && !c.isGone(); {
+		if isFirst {
+			return true
+		}
+		select {
+		case <-c.turn.Woken:
+			c.mu.Lock()
+			isFirst = c.pool.queue.Place(c.turn) == 1
+			c.mu.Unlock()
+		case <-over:
+			c.mu.Lock()
+			clear(c.pool.workers)
+			c.pool.queue.WakeAll() // who waits in vain does not stay behind a lost call that goes on
+			c.mu.Unlock()
+			c.ask()
+			isFirst = true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
 }
 
 // patience is how long a call waits for the server, or for the first worker of a pool.
 const patience = 5 * time.Second
 
+// isGone reports whether the call waits in vain, because no worker of its pool has answered for that long. A lost call
+// waits until its deadline, because a part of it was run.
+func (c *seeker) isGone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.Again && !c.pool.gone.IsZero() && min(time.Since(c.pool.gone), time.Since(c.since)) > patience
+}
+
 // choose returns the subject of the next offer: the queue group's, or that of a worker that may have a slot. It returns
 // "" if all are busy, and a reason if none can run the call.
-func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject string, to *peer, reason string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now, waits, grouped := time.Now(), 0, len(unfits) == 0
-	for address, w := range p.workers {
+func (c *seeker) choose() (subject string, to *peer, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, waits, grouped := time.Now(), 0, len(c.unfits) == 0
+	for address, w := range c.pool.workers {
 		switch {
-		case unfits[address] != "":
-			reason = unfits[address]
+		case c.unfits[address] != "":
+			reason = c.unfits[address]
 		case now.Before(w.silent):
 			grouped = false // the group would pick it, too
 			waits++
@@ -227,8 +234,8 @@ func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject 
 		}
 	}
 	switch {
-	case grouped && !now.Before(p.direct) && (to != nil || waits == 0):
-		return offerSubject + name, nil, ""
+	case grouped && !now.Before(c.pool.direct) && (to != nil || waits == 0):
+		return offerSubject + c.Pool, nil, ""
 	case to != nil:
 		return workerSubject + to.address() + ".offer", to, ""
 	case waits > 0:
@@ -238,21 +245,22 @@ func (f *Front) choose(p *pool, name string, unfits map[string]string) (subject 
 }
 
 // offer offers a call. The slot is nil unless the worker has accepted it.
-func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e wasm.Errand) (*slot, *verdict, error) {
+func (c *seeker) offer(ctx context.Context, subject string, to *peer) (*slot, *verdict, error) {
+	f, p := c.Front, c.pool
 	until, _ := ctx.Deadline()
-	s := &slot{front: f, id: rand.Text(), again: e.Again}
-	s.stream = newStream(f.conn, "", f.subject(s.id), e.MaxFrame)
+	s := &slot{front: f, id: rand.Text(), again: c.Again}
+	s.stream = newStream(f.conn, "", f.subject(s.id))
 	f.mu.Lock()
 	f.calls[s.id] = s // before the worker can send anything
 	f.mu.Unlock()
-	m, err := f.conn.Request(subject, encode(offer{Wire: wire.Version, Front: f.name, Call: s.id, Digest: e.Digest,
-		Engine: e.Engine, Isolate: e.Isolate, Left: time.Until(until)}), offerPatience)
+	m, err := f.conn.Request(subject, encode(offer{Wire: wire.Version, Front: f.name, Call: s.id, Digest: c.Digest,
+		Engine: c.Engine, Isolate: c.Isolate, Left: time.Until(until)}), offerPatience)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v, ok := verdict{}, false
 	if err == nil {
 		v, ok = decode[verdict](m)
-		if !ok || v.Pool != e.Pool || !isAddress(&v.Status) || to != nil && v.address() != to.address() {
+		if !ok || v.Pool != c.Pool || !isAddress(&v.Status) || to != nil && v.address() != to.address() {
 			err = errors.New("invalid reply to an offer")
 		}
 	}
@@ -290,28 +298,28 @@ func (f *Front) offer(ctx context.Context, subject string, to *peer, p *pool, e 
 func isAddress(s *Status) bool { return isWord(s.Worker) && isWord(s.Instance) && isWord(s.Pool) }
 
 // full returns the error of a call that got no slot: busy, or unavailable if nobody answers.
-func (f *Front) full(ctx context.Context, p *pool, e wasm.Errand, turn *slots.Turn) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	what, gone := "all slots of the pool "+e.Pool+" were taken", "no worker of the pool "+e.Pool+" answers"
-	if !f.conn.IsConnected() {
+func (c *seeker) full(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	what, gone := "all slots of the pool "+c.Pool+" were taken", "no worker of the pool "+c.Pool+" answers"
+	if !c.conn.IsConnected() {
 		gone = "the server of the fleet cannot be reached"
 	}
 	place := 0
-	if turn != nil {
-		place = p.queue.Place(turn)
+	if c.turn != nil {
+		place = c.pool.queue.Place(c.turn)
 	}
 	switch {
 	case ctx.Err() != nil && !deadline.Exceeded(ctx):
 		return &host.Error{Code: host.Interrupted, Cause: ctx.Err(), Message: "the call was interrupted before it began"}
-	case len(p.workers) == 0 && !p.gone.IsZero():
+	case len(c.pool.workers) == 0 && !c.pool.gone.IsZero():
 		return &host.Error{Code: host.Unavailable, Place: place, Message: gone + "; nothing was run",
 			Next: []string{"parleyd fleet status"}}
-	case turn == nil:
+	case c.turn == nil:
 		return host.Errorf(host.Busy, "%s; nothing was run; try again when a call has ended", what)
 	}
 	return &host.Error{Code: host.Busy, Place: place, Message: fmt.Sprintf("%s until the deadline of this call, "+
-		"which was number %d of %d in the line; nothing was run", what, place, p.queue.Len())}
+		"which was number %d of %d in the line; nothing was run", what, place, c.pool.queue.Len())}
 }
 
 // hear keeps what a worker announces, and has the first call of the line look again if the worker has a slot. Only the
@@ -353,6 +361,9 @@ func (f *Front) receive(m *nats.Msg) {
 	defer f.mu.Unlock()
 	if s := f.calls[id]; s != nil {
 		s.receive(m)
+		if s.worker != nil && !isNobody(m) { // on a slow network, the answer to a ping comes long after what was before it
+			s.worker.heard = time.Now()
+		}
 		return
 	}
 	w := f.pings[id]

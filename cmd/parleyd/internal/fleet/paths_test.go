@@ -22,7 +22,7 @@ import (
 func TestPathsStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
-	errand := wasm.Errand{Digest: w.digest, Pool: "main", Caller: "cli", MaxFrame: 1 << 20}
+	errand := wasm.Errand{Digest: w.digest, Pool: "main", Caller: "cli"}
 	refused := 0
 	// check calls a worker of a home, and asks whether it takes another call.
 	check := func(what, home string, serve func(*task) error) {

@@ -12,34 +12,40 @@ import (
 // stream is one side of the connection of a call. What is written goes out in messages that are counted, so that one
 // that was lost, or sent by somebody else, ends the stream. A message without bytes is its end. The server says where
 // one was sent if nobody listens there.
+//
+// The other side confirms what it has read. Only a window of messages is ever under way, so that a large value takes
+// little memory at the server and here, and holds up neither other calls nor signs of life on a slow network.
 type stream struct {
 	conn     *nats.Conn
 	to, from string // subjects of the two sides
 	most     int    // bytes of a message
-	limit    int    // bytes that may wait to be read
 
 	writing sync.Mutex
 	sent    uint64
 
-	mu       sync.Mutex
-	came     sync.Cond
-	received uint64
-	waiting  [][]byte
-	size     int    // of what waits
-	cause    string // why it has ended; "" while it has not
+	mu        sync.Mutex
+	came      sync.Cond // a message, or the end
+	received  uint64
+	confirmed uint64 // how many of the messages that were sent the other side has read
+	waiting   [][]byte
+	cause     string // why it has ended; "" while it has not
 }
 
-const countBytes = 8
+// Each message begins with its number. One with confirmBit is not counted: it says how many the sender has read.
+const (
+	countBytes = 8
+	confirmBit = 1 << 63
+)
+
+// messageBytes is how large a message may be. The server may allow less. window is how many may be under way.
+const messageBytes, window = 64 << 10, 8
 
 // Causes of an end that the other side has sent, and that this side has decided.
 const endedByOther, endedHere = "it ended the call", "the call has ended"
 
-// messageBytes is how large a message may be, so that it does not hold up others. The server may allow less.
-const messageBytes = 256 << 10
-
-func newStream(conn *nats.Conn, to, from string, limit int) *stream {
+func newStream(conn *nats.Conn, to, from string) *stream {
 	most := min(messageBytes, cmp.Or(int(conn.MaxPayload()), messageBytes)) // 0 without a connection
-	s := &stream{conn: conn, to: to, from: from, most: most - countBytes, limit: limit}
+	s := &stream{conn: conn, to: to, from: from, most: most - countBytes}
 	s.came.L = &s.mu
 	return s
 }
@@ -51,7 +57,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part := rest[:min(len(rest), s.most)]
 		rest = rest[len(part):]
-		if s.reason() != "" || s.send(part) != nil {
+		if !s.awaitWindow() || s.send(part) != nil {
 			s.end("the connection to the fleet was lost")
 			return 0, io.ErrUnexpectedEOF
 		}
@@ -59,11 +65,25 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// awaitWindow waits until one more message may be under way, and reports whether the stream goes on. writing is locked.
+func (s *stream) awaitWindow() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.cause == "" && s.sent >= s.confirmed+window {
+		s.came.Wait()
+	}
+	return s.cause == ""
+}
+
 // send sends one message. writing is locked.
 func (s *stream) send(part []byte) error {
-	message := append(binary.BigEndian.AppendUint64(make([]byte, 0, countBytes+len(part)), s.sent), part...)
 	s.sent++
-	return s.conn.PublishRequest(s.to, s.from, message)
+	return s.publish(s.sent-1, part)
+}
+
+func (s *stream) publish(count uint64, part []byte) error {
+	message := binary.BigEndian.AppendUint64(make([]byte, 0, countBytes+len(part)), count)
+	return s.conn.PublishRequest(s.to, s.from, append(message, part...))
 }
 
 // finish tells the other side that this one has ended.
@@ -77,22 +97,28 @@ func (s *stream) finish() {
 func (s *stream) receive(m *nats.Msg) (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	message := m.Data
+	defer s.came.Broadcast()
+	message, count := m.Data, uint64(0)
+	if len(message) >= countBytes {
+		count = binary.BigEndian.Uint64(message)
+	}
 	switch {
 	case s.cause != "":
 	case isNobody(m):
-		s.endLocked("the other side is gone")
-	case len(message) < countBytes || binary.BigEndian.Uint64(message) != s.received:
-		s.endLocked("a message was lost")
+		s.cause = "the other side is gone"
+	case count&confirmBit != 0:
+		s.confirmed = max(s.confirmed, count&^confirmBit)
+		return false
+	case len(message) < countBytes || count != s.received:
+		s.cause = "a message was lost"
 	case len(message) == countBytes:
-		s.endLocked(endedByOther)
-	case s.size+len(message) > s.limit:
-		s.endLocked("it sent more than can be read")
+		s.cause = endedByOther
+	case len(s.waiting) > window:
+		s.cause = "it sent more than was confirmed"
 	default:
-		s.waiting, s.size = append(s.waiting, message[countBytes:]), s.size+len(message)-countBytes
+		s.waiting = append(s.waiting, message[countBytes:])
 	}
 	s.received++
-	s.came.Signal()
 	return s.received == 1 && s.cause == ""
 }
 
@@ -105,17 +131,22 @@ func isNobody(m *nats.Msg) bool {
 // Read returns what was received. After the end, and what came before it, the error is [io.ErrUnexpectedEOF].
 func (s *stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.waiting) == 0 {
-		if s.cause != "" {
-			return 0, io.ErrUnexpectedEOF
-		}
+	for len(s.waiting) == 0 && s.cause == "" {
 		s.came.Wait()
 	}
-	n := copy(p, s.waiting[0])
-	s.size -= n
+	if len(s.waiting) == 0 {
+		s.mu.Unlock()
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, read := copy(p, s.waiting[0]), uint64(0)
 	if s.waiting[0] = s.waiting[0][n:]; len(s.waiting[0]) == 0 {
 		s.waiting = s.waiting[1:]
+		read = s.received - uint64(len(s.waiting))
+	}
+	goesOn := s.cause == ""
+	s.mu.Unlock()
+	if goesOn && read > 0 && read%(window/2) == 0 { // a short call has nothing to confirm
+		_ = s.publish(confirmBit|read, nil)
 	}
 	return n, nil
 }
@@ -124,10 +155,6 @@ func (s *stream) Read(p []byte) (int, error) {
 func (s *stream) end(cause string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.endLocked(cause)
-}
-
-func (s *stream) endLocked(cause string) {
 	if s.cause == "" {
 		s.cause = cause
 		s.came.Broadcast()

@@ -3,6 +3,7 @@ package fleet
 import (
 	"encoding/binary"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -17,6 +18,10 @@ func message(count uint64, data string) *nats.Msg {
 // that nobody listens. What came before is read first.
 func TestStream(t *testing.T) {
 	t.Parallel()
+	var tooMany []*nats.Msg
+	for i := range window + 2 {
+		tooMany = append(tooMany, message(uint64(i), "a"))
+	}
 	nobody := &nats.Msg{Header: nats.Header{"Status": {"503"}}}
 	for name, c := range map[string]struct {
 		messages []*nats.Msg
@@ -27,11 +32,13 @@ func TestStream(t *testing.T) {
 		"missing":    {[]*nats.Msg{message(0, "ab"), message(2, "c")}, "ab", "a message was lost"},
 		"repeated":   {[]*nats.Msg{message(0, "ab"), message(0, "ab")}, "ab", "a message was lost"},
 		"no message": {[]*nats.Msg{{Data: []byte("abc")}}, "", "a message was lost"},
-		"too much":   {[]*nats.Msg{message(0, "ab"), message(1, "0123456789")}, "ab", "it sent more than can be read"},
-		"nobody":     {[]*nats.Msg{message(0, "ab"), nobody}, "ab", "the other side is gone"},
-		"after":      {[]*nats.Msg{message(0, ""), message(1, "c")}, "", endedByOther},
+		"too much":   {tooMany, strings.Repeat("a", window+1), "it sent more than was confirmed"},
+		"confirmed": {[]*nats.Msg{message(0, "ab"), message(confirmBit|7, ""), message(1, "c"), message(2, "")}, "abc",
+			endedByOther},
+		"nobody": {[]*nats.Msg{message(0, "ab"), nobody}, "ab", "the other side is gone"},
+		"after":  {[]*nats.Msg{message(0, ""), message(1, "c")}, "", endedByOther},
 	} {
-		s := newStream(&nats.Conn{}, "to", "from", 16)
+		s := newStream(&nats.Conn{}, "to", "from")
 		for i, m := range c.messages {
 			if first := s.receive(m); first != (i == 0 && c.want != "") {
 				t.Errorf("%s: message %d is the first one: %v", name, i, first)
@@ -64,7 +71,7 @@ func FuzzMessages(f *testing.F) {
 				}
 			}
 		}
-		s := newStream(&nats.Conn{}, "to", "from", 1<<20)
+		s := newStream(&nats.Conn{}, "to", "from")
 		s.receive(&nats.Msg{Data: data})
 		s.end("the test is over")
 		if got, err := io.ReadAll(s); len(got) > len(data) || err != io.ErrUnexpectedEOF {

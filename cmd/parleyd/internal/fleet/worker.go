@@ -188,16 +188,12 @@ func (w *Worker) consider(m *nats.Msg) {
 // reserve takes a slot for a call. The worker is locked.
 func (w *Worker) reserve(o *offer) {
 	subject := frontSubject + o.Front + ".call." + o.Call
-	j := &task{offer: o,
-		stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call, requestBytes)}
+	j := &task{offer: o, stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call)}
 	j.timer = time.AfterFunc(reservation, func() { w.release(o.Call) })
 	w.calls[o.Call] = j
 	w.status.Free--
 	w.idle.Add(1)
 }
-
-// requestBytes bounds what a front may have sent that was not read yet: parameters, and what the host answers a guest.
-const requestBytes = 1 << 30
 
 // receive takes a message of a call. The first one begins it.
 func (w *Worker) receive(m *nats.Msg) {
@@ -214,6 +210,8 @@ func (w *Worker) receive(m *nats.Msg) {
 	case first && j.timer.Stop():
 		j.begun, j.timer = true, time.AfterFunc(frontPatience, func() { j.end("its front is silent") })
 		go w.run(j)
+	case j.begun && !isNobody(m):
+		j.timer.Reset(frontPatience)
 	}
 }
 

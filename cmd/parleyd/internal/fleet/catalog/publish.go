@@ -306,7 +306,7 @@ func (c *Catalog) Fetch(ctx context.Context, digest string) (*store.Candidate, e
 }
 
 // get reads an object of at most limit bytes, and the signature that it has; nil if it has none.
-func (c *Catalog) get(ctx context.Context, name string, limit uint64) (data, signed []byte, err error) {
+func (c *Catalog) get(ctx context.Context, name string, limit int64) (data, signed []byte, err error) {
 	what := "fetch " + name + " from the fleet"
 	code, err := c.js.ObjectStore(ctx, Code)
 	if err != nil {
@@ -317,20 +317,14 @@ func (c *Catalog) get(ctx context.Context, name string, limit uint64) (data, sig
 		return nil, nil, failed(err, what)
 	}
 	defer object.Close()
-	info, err := object.Info()
-	if err != nil {
-		return nil, nil, failed(err, what)
-	}
-	if info.Size > limit {
-		return nil, nil, host.Errorf(host.LimitExceeded, "cannot %s: it has %d bytes; at most %d are read", what, info.Size,
+	data, err = io.ReadAll(io.LimitReader(object, limit+1)) // at its end, the object is compared with its own digest
+	if len(data) > int(limit) {
+		return nil, nil, host.Errorf(host.LimitExceeded, "cannot %s: it has more than %d bytes, the most that are read", what,
 			limit)
 	}
-	data = make([]byte, info.Size)
-	if _, err = io.ReadFull(object, data); err == nil {
-		_, err = object.Read(make([]byte, 1)) // the end, at which the object is compared with its own digest
-	}
-	if err != io.EOF {
-		return nil, nil, failed(cmp.Or(err, errors.New("it is longer than it says")), what)
+	info, errInfo := object.Info()
+	if err = cmp.Or(err, errInfo); err != nil {
+		return nil, nil, failed(err, what)
 	}
 	if text := info.Metadata[signatureKey]; text != "" {
 		signed = []byte(text)

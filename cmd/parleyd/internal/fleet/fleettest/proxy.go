@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy is the network between a client and a server: it passes bytes until it is told not to. It is safe for
@@ -17,6 +18,7 @@ type Proxy struct {
 
 	mu    sync.Mutex
 	open  chan struct{} // closed while bytes pass
+	rate  int           // bytes a second in each direction of a connection; 0 for no limit
 	cut   bool
 	conns map[net.Conn]bool // false for connections that pass nothing any more
 }
@@ -59,6 +61,13 @@ func (p *Proxy) Drop() {
 	for conn := range p.conns {
 		p.conns[conn] = false
 	}
+}
+
+// Slow lets a number of bytes a second pass, in each direction of each connection.
+func (p *Proxy) Slow(rate int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = rate
 }
 
 // Release passes what [Proxy.Hold] kept, in order, and then all that follows.
@@ -136,9 +145,11 @@ func (p *Proxy) pass(to, from net.Conn) {
 			if !p.wait() {
 				return
 			}
-			if !p.passesOf(from) {
+			passes, takes := p.passesOf(from, n)
+			if !passes {
 				continue
 			}
+			time.Sleep(takes)
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return
 			}
@@ -160,10 +171,14 @@ func (p *Proxy) wait() bool {
 	return !p.cut
 }
 
-func (p *Proxy) passesOf(conn net.Conn) bool {
+// passesOf reports whether bytes of a connection pass, and how long that takes.
+func (p *Proxy) passesOf(conn net.Conn, n int) (passes bool, takes time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.conns[conn]
+	if p.rate > 0 {
+		takes = time.Duration(n) * time.Second / time.Duration(p.rate)
+	}
+	return p.conns[conn], takes
 }
 
 // keep remembers a connection, unless they are cut.
