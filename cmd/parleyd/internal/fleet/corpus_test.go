@@ -75,7 +75,7 @@ func TestCorpus(t *testing.T) {
 			r := &host.Request{Def: &m.Tools[0], Job: job.Job{Tool: m.Tools[0].Name, Params: []byte(a.Params(t)),
 				Caller: "cli", CallID: "c1", Session: caller.Session{Name: "s1"}}}
 			if r.Options.Timeout = time.Minute; a.WantEnd == string(host.Timeout) {
-				r.Options.Timeout = time.Second
+				r.Options.Timeout = time.Second / 2
 			}
 			r.Pool, away.last = "main", "it was not asked"
 			result, err := p.Invoke(t.Context(), r)

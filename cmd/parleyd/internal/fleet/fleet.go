@@ -100,8 +100,8 @@ const (
 	workerGroup = "workers"
 )
 
-// How long what takes.
-const (
+// How long what takes. Tests shorten some of it.
+var (
 	offerPatience = 500 * time.Millisecond  // of a front, for the reply to an offer
 	reservation   = time.Second             // of a slot, for the call
 	beginPatience = 2 * time.Second         // of a front, for the first message of a call
@@ -109,6 +109,9 @@ const (
 	pingPatience  = 2500 * time.Millisecond // of a front, for a sign of life
 	frontPatience = 3 * time.Second         // of a worker, for the next ping
 	suspicion     = 5 * time.Second         // after which a front offers again to a worker that was silent
+	askEvery      = 5 * time.Second         // of the first call of a queue: who is there? A worker may go without a word
+	patience      = 5 * time.Second         // of a call, for the server, or for the first worker of a pool
+	serverPing    = 2 * time.Second         // to the server; three that it does not answer end the connection
 )
 
 // connect connects to the server, now or as soon as it is there. who is a part of the subjects of replies. lost is
@@ -119,7 +122,7 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 	options := []nats.Option{
 		nats.Name("parleyd " + who), nats.CustomInboxPrefix(prefix + who + ".reply"),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
-		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(3), // a network that drops packets ends no connection
+		nats.PingInterval(serverPing), nats.MaxPingsOutstanding(3), // a network that drops packets ends no connection
 		nats.ReconnectBufSize(-1), // what was not sent is not sent later either
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // else this process has closed it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -53,8 +54,12 @@ type frontProcess struct {
 // frontCall is a call, with something new each time in the place of #.
 type frontCall struct{ Tool, Params string }
 
+// TestMain shortens what tests wait for, in the processes that they start, too. What bounds a promise stays.
 func TestMain(m *testing.M) {
 	parley.Child()
+	for _, long := range []*time.Duration{&beginPatience, &suspicion, &askEvery, &patience, &serverPing} {
+		*long /= 2
+	}
 	for variable, serve := range map[string]func(string) error{workerVariable: serveWorker, frontVariable: serveFront} {
 		if text := os.Getenv(variable); text != "" {
 			if err := serve(text); err != nil {
@@ -64,6 +69,8 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "6") // most of the time they wait
 	os.Exit(m.Run())
 }
 
@@ -528,6 +535,7 @@ func TestLost(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 			for _, c := range []struct {
 				tool, params, requests string

@@ -142,9 +142,6 @@ func (f *Front) pool(name string) *pool {
 	return p
 }
 
-// askEvery is how often a call that waits for a slot asks who is there: a worker may have gone without a word.
-const askEvery = 5 * time.Second
-
 // seek offers the call to workers until one accepts it.
 func (c *seeker) seek(ctx context.Context) (wasm.Slot, string, error) {
 	for ok := c.turn == nil || c.wait(ctx, 0); ok && ctx.Err() == nil; {
@@ -202,9 +199,6 @@ func (c *seeker) wait(ctx context.Context, most time.Duration) bool {
 	}
 	return false
 }
-
-// patience is how long a call waits for the server, or for the first worker of a pool.
-const patience = 5 * time.Second
 
 // isGone reports whether the call waits in vain, because no worker of its pool has answered for that long. A lost call
 // waits until its deadline, because a part of it was run.

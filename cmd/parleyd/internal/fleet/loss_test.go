@@ -115,7 +115,7 @@ func partition() time.Duration {
 	if os.Getenv("PARLEY_HAMMER") != "" {
 		return 2 * time.Minute
 	}
-	return max(patience, suspicion, askEvery) + 4*time.Second
+	return max(patience, suspicion, askEvery, 4*serverPing) + 2*time.Second
 }
 
 // TestShortPartition holds the network between a worker and the server for two seconds, which a call survives.

@@ -135,6 +135,7 @@ func TestRogueWorkers(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
 			rogue(t, w.url, "rogue", c.play)
 			w.await("the rogue", func() bool { return w.knows("rogue") })

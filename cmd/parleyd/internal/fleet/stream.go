@@ -38,7 +38,7 @@ const (
 )
 
 // messageBytes is how large a message may be. The server may allow less. window is how many may be under way.
-const messageBytes, window = 64 << 10, 8
+const messageBytes, window = 32 << 10, 8
 
 // Causes of an end that the other side has sent, and that this side has decided.
 const endedByOther, endedHere = "it ended the call", "the call has ended"

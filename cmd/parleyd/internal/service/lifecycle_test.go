@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-tools/parley"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
+	"github.com/parley-tools/parley/host/wasm"
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
@@ -221,7 +222,7 @@ func TestDrainWhileAsking(t *testing.T) {
 }
 
 // slowTime is how long a call of slowCall takes, until it ends in timeout.
-const slowTime = 4 * time.Second
+const slowTime = 2 * time.Second
 
 // slowCall makes a call in the background, waits until it runs, and returns where its answer comes.
 func (f *fixture) slowCall(t *testing.T) <-chan string {
@@ -243,7 +244,9 @@ func (f *fixture) slowCall(t *testing.T) <-chan string {
 		body, err := io.ReadAll(answer.Body)
 		answers <- fmt.Sprint(string(body), err)
 	}()
-	time.Sleep(slowTime / 8) // until it runs, which nothing tells
+	waitFor(t, "it runs", func() bool {
+		return slices.ContainsFunc(wasm.Runners(f.parley.Dirs().Run), func(r wasm.RunnerInfo) bool { return r.Busy })
+	})
 	return answers
 }
 
@@ -457,7 +460,7 @@ func TestSlowClients(t *testing.T) {
 	const addresses = 80
 	for i := range addresses {
 		dialers.Go(func() {
-			dialer := net.Dialer{Timeout: 200 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i+1))}}
+			dialer := net.Dialer{Timeout: 50 * time.Millisecond, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i+1))}}
 			for j := range connections / addresses {
 				conn, err := dialer.Dial("tcp", address)
 				if err != nil {

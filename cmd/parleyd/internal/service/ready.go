@@ -12,12 +12,14 @@ import (
 )
 
 const (
-	// readyTime bounds the checks of readiness. readyAge is how long their result is reused.
+	// readyTime bounds the checks of readiness.
 	readyTime = 3 * time.Second
-	readyAge  = time.Second
 	// probeBytes is the number of bytes written to find out whether a disk is full.
 	probeBytes = 64 << 10
 )
+
+// readyAge is how long the result of the checks is reused. A test shortens it.
+var readyAge = time.Second
 
 // check is one condition of readiness. The reason of a failure is only in the log: a response to strangers has only
 // the check's name.

@@ -204,6 +204,8 @@ func get(t *testing.T, url, hostName string) (int, string) {
 
 // TestReadiness breaks what the service needs, one thing after the other. The answer names the check, and no path.
 func TestReadiness(t *testing.T) {
+	defer func(before time.Duration) { readyAge = before }(readyAge)
+	readyAge = 50 * time.Millisecond
 	f := start(t, "")
 	home := os.Getenv("PARLEY_HOME")
 	if status, body := get(t, f.url+"/livez", "anything.example"); status != 200 || body != "{\"ok\":true}\n" {
@@ -226,7 +228,7 @@ func TestReadiness(t *testing.T) {
 		{"", func() func() { return func() {} }},
 	} {
 		restore := c.breaks()
-		time.Sleep(readyAge + 50*time.Millisecond)
+		time.Sleep(2 * readyAge)
 		status, body := get(t, f.url+"/readyz", "anything.example")
 		restore()
 		if c.check == "" && (status != 200 || strings.Contains(body, "false")) {
