@@ -89,16 +89,8 @@ func (l *library) published(ctx context.Context, digest string) (*store.Source, 
 		return nil, err
 	}
 	source := c.Source()
-	module := c.Wasm
 	c.Wasm = nil
-	source.Wasm = func() ([]byte, error) { // once it is compiled, the module is hardly needed again
-		l.mu.Lock()
-		first := module
-		module = nil
-		l.mu.Unlock()
-		if first != nil {
-			return first, nil
-		}
+	source.Wasm = func() ([]byte, error) { // once it is compiled, perhaps before, the module is hardly needed again
 		again, err := l.fetch(context.Background(), digest)
 		if err != nil {
 			return nil, err

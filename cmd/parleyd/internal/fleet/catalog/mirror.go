@@ -30,11 +30,10 @@ const (
 	cacheDir = "fleet"      // in the cache folder: manifests, segments and modules
 	maxFile  = 64 << 20     // bytes
 
-	announceEvery = 10 * time.Millisecond // when lines change
-	settleTime    = time.Second           // for manifests that arrive, and until lines are saved
-	retryTime     = 2 * time.Second
-	fetchers      = 4
-	maxQueue      = 1 << 16
+	settleTime = time.Second // for manifests that arrive, and until lines are saved
+	retryTime  = 2 * time.Second
+	fetchers   = 4
+	maxQueue   = 1 << 16
 )
 
 // Mirror lists the published plugins at a front. It has their lines in memory and in a file, so that no list and no
@@ -51,33 +50,36 @@ type Mirror struct {
 
 	mu      sync.Mutex
 	plugins map[string]*plugin // by the keys of their lines
-	gone    bool               // some are, since the lines were saved
+	seen    map[string]bool    // keys of the lines that were sent, until all were
+	gone    bool               // some plugins are, since the lines were saved
 	arrived bool               // manifests have, since the lines were saved
 	changed bool               // what is listed has, or somebody waited for what has arrived
 	queue   chan *plugin       // whose manifests are fetched
-	listed  atomic.Pointer[listed]
+	listed  []host.Provider    // the plugins when they were last asked for
+	version uint64             // of listed
 
 	admitting sync.Mutex
 }
 
-// listed are the plugins as they are listed.
-type listed struct {
-	providers []host.Provider
-	version   uint64
-}
-
 // NewMirror returns a mirror. Log takes what an operator should know.
 func NewMirror(log func(format string, args ...any)) *Mirror {
-	m := &Mirror{log: log, plugins: map[string]*plugin{}, queue: make(chan *plugin, maxQueue)}
-	m.listed.Store(&listed{})
-	return m
+	return &Mirror{log: log, plugins: map[string]*plugin{}, queue: make(chan *plugin, maxQueue)}
 }
 
-// Providers is [parley.Fleet].Published.
+// Providers is [parley.Fleet].Published. While all lines are sent again, the plugins are those of before.
 func (m *Mirror) Providers(p *parley.Parley) ([]host.Provider, uint64) {
 	m.start.Do(func() { m.load(p) })
-	l := m.listed.Load()
-	return l.providers, l.version
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changed && m.seen == nil {
+		m.changed = false
+		m.version++
+		m.listed = make([]host.Provider, 0, len(m.plugins))
+		for _, of := range m.plugins {
+			m.listed = append(m.listed, of.Provider)
+		}
+	}
+	return m.listed, m.version
 }
 
 // load reads the lines that were saved. A file that cannot be read counts as none: the fleet has all of it.
@@ -93,6 +95,8 @@ func (m *Mirror) load(p *parley.Parley) {
 		m.log("the saved catalog of the fleet is not used: %v", err)
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.changed = true
 	for _, entry := range entries {
 		if entry.ToolsSHA256 == "" {
 			m.plugins[keyOf(entry.Name)] = m.absent(entry)
@@ -101,8 +105,6 @@ func (m *Mirror) load(p *parley.Parley) {
 		m.plugins[keyOf(entry.Name)] = m.present(entry)
 		p.Admission().Vouch(entry.Digest, entry.Signer)
 	}
-	m.announce()
-	m.mu.Unlock()
 }
 
 // Run follows the catalog of the fleet until ctx ends.
@@ -142,9 +144,9 @@ func (m *Mirror) follow(ctx context.Context, fleet *Catalog, connected <-chan na
 		return err
 	}
 	defer watcher.Stop()
-	tick := time.NewTicker(announceEvery)
-	defer tick.Stop()
-	seen := map[string]bool{}
+	m.mu.Lock()
+	m.seen = map[string]bool{}
+	m.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():
@@ -157,19 +159,9 @@ func (m *Mirror) follow(ctx context.Context, fleet *Catalog, connected <-chan na
 				return errWatchEnded
 			case line != nil:
 				m.apply(line)
-				if seen != nil {
-					seen[line.Key()] = true
-				}
-			case seen != nil: // all lines were sent
-				m.keep(seen)
-				seen = nil
+			default: // all lines were sent
+				m.keep()
 			}
-		case <-tick.C:
-			m.mu.Lock()
-			if m.changed && seen == nil {
-				m.announce()
-			}
-			m.mu.Unlock()
 		}
 	}
 }
@@ -187,6 +179,9 @@ func (m *Mirror) apply(change jetstream.KeyValueEntry) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.seen != nil {
+		m.seen[key] = true
+	}
 	old := m.plugins[key]
 	if line.Name == "" || err != nil {
 		delete(m.plugins, key)
@@ -232,24 +227,15 @@ func (m *Mirror) replace(old, of *plugin) {
 	}
 }
 
-// keep removes the plugins whose lines were not seen.
-func (m *Mirror) keep(seen map[string]bool) {
+// keep removes the plugins whose lines were not sent.
+func (m *Mirror) keep() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := len(m.plugins)
-	if maps.DeleteFunc(m.plugins, func(key string, _ *plugin) bool { return !seen[key] }); len(m.plugins) < before {
+	if maps.DeleteFunc(m.plugins, func(key string, _ *plugin) bool { return !m.seen[key] }); len(m.plugins) < before {
 		m.changed, m.arrived, m.gone = true, true, true
 	}
-}
-
-// announce lists the plugins as they are now. The caller holds m.mu.
-func (m *Mirror) announce() {
-	m.changed = false
-	next := &listed{make([]host.Provider, 0, len(m.plugins)), m.listed.Load().version + 1}
-	for _, of := range m.plugins {
-		next.providers = append(next.providers, of.Provider)
-	}
-	m.listed.Store(next)
+	m.seen = nil
 }
 
 // saveAll saves changes until ctx ends.
@@ -271,7 +257,7 @@ func (m *Mirror) save() {
 		m.mu.Unlock()
 		return
 	}
-	m.announce()
+	m.changed = true
 	entries := make([]store.Entry, 0, len(m.plugins))
 	for _, of := range m.plugins {
 		entries = append(entries, of.line)

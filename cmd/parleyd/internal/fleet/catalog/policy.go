@@ -112,7 +112,7 @@ func receivePolicy(conn *nats.Conn) ([]byte, error) {
 			return nil, host.Errorf(host.Unavailable, "the fleet has no policy, and fleet.policy requires one; publish it with "+
 				"parleyd fleet publish --policy FILE")
 		case ctx.Err() == nil:
-			time.Sleep(announceEvery)
+			time.Sleep(10 * time.Millisecond)
 			err = nil
 		}
 	}
