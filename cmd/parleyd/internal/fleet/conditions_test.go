@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -183,6 +184,46 @@ func TestUntrusted(t *testing.T) {
 	w.start("b", 1)
 	if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err != nil || len(o.answer.Warnings) > 0 {
 		t.Errorf("%v %q", o.err, o.answer.Warnings)
+	}
+}
+
+// TestUnpublished has no worker that gets the code of a plugin: the front runs it at once, and says why.
+func TestUnpublished(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fleettest.Start(t, fleettest.Options{}).URL, "")
+	installed, err := w.Install(t.Context(), w.copyPlugin("echo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.writePolicy(fmt.Sprintf("[plugin.echo]\ndigest = %q\nrun = \"fleet:main\"\n", installed.Entry.Digest))
+	for _, name := range []string{"a", "b", "c"} {
+		w.start(name, 1)
+	}
+	for range 2 {
+		o := w.call(t.Context(), "echo.echo", `{}`, 0)
+		if o.err != nil || !strings.Contains(strings.Join(o.answer.Warnings, "\n"), "parleyd fleet publish") ||
+			o.took > suspicion {
+			t.Errorf("%v %q after %s", o.err, o.answer.Warnings, o.took)
+		}
+	}
+}
+
+// TestWrongKey starts workers that have the key of another worker, or of a front. They end and say why.
+func TestWrongKey(t *testing.T) {
+	t.Parallel()
+	_, w := newSecuredWorld(t, "", "a", "b")
+	for name, key := range map[string]string{"a": "b", "front": "front"} {
+		c := w.config(key)
+		c.Name = name
+		p := w.spawn(name, workerVariable, workerProcess{Config: *c, Of: WorkerConfig{Pool: "main", Slots: 1}})
+		select {
+		case <-p.gone:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s runs with the key of %s", name, key)
+		}
+		if text, _ := os.ReadFile(p.log); p.ProcessState.ExitCode() != 88 || !strings.Contains(string(text), "fleet.name") {
+			t.Errorf("%s with the key of %s: exit code %d, %s", name, key, p.ProcessState.ExitCode(), text)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ package fleet
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -114,6 +115,9 @@ var (
 	serverPing    = 2 * time.Second         // to the server; three that it does not answer end the connection
 )
 
+// expectedKey is what a process expects that the fleet refuses.
+const expectedKey = "expected fleet.key and fleet.name as parleyd fleet init wrote them for a machine of this role"
+
 // connect connects to the server, now or as soon as it is there. who is a part of the subjects of replies. lost is
 // called when the connection is lost, found when it is there again, and closed when the server refuses the key for
 // good. The error is config_error for a file, and unavailable for the server, with options that do not wait for it.
@@ -134,11 +138,17 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 		nats.ConnectHandler(func(*nats.Conn) { found() }),
 		nats.ClosedHandler(func(conn *nats.Conn) {
 			if err := conn.LastError(); err != nil {
-				log.Error("the fleet refuses this process", "error", err)
+				log.Error("the fleet refuses this process; "+expectedKey, "error", err)
 			}
 			closed()
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("fleet", "error", err) }),
+		nats.ErrorHandler(func(conn *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), "Subscription") {
+				conn.Close() // it would hear nothing: its key is not for this name or role
+				return
+			}
+			log.Warn("fleet", "error", err)
+		}),
 	}
 	if c.Key != "" {
 		key, err := c.ReadKey()
@@ -164,7 +174,8 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 	}
 	conn, err := nats.Connect(c.URL, append(options, more...)...)
 	if err != nil {
-		return nil, host.Errorf(host.Unavailable, "cannot connect to %s: %v", manifest.CleanLine(c.URL), err)
+		return nil, host.Errorf(host.Unavailable, "cannot connect to %s: %v; expected fleet.url to be that of a running "+
+			"nats-server", manifest.CleanLine(c.URL), err)
 	}
 	return conn, nil
 }

@@ -425,7 +425,9 @@ func (f *Front) loseAll() {
 func (s *slot) Lost() string {
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
-	if cause := s.reason(); cause != endedHere && (s.again || cause != endedByOther) {
+	switch cause := s.reason(); {
+	case cause == endedHere, cause == refusedByOther, cause == endedByOther && !s.again:
+	default:
 		s.worker.silent = time.Now().Add(suspicion)
 	}
 	return "the worker " + s.worker.Worker + " was lost: " + s.reason()
@@ -439,6 +441,6 @@ func (s *slot) Close() {
 		delete(s.worker.calls, s.id)
 		s.front.mu.Unlock()
 		s.end(endedHere)
-		s.finish()
+		s.finish(0)
 	})
 }

@@ -79,7 +79,7 @@ func TestRogueWorkers(t *testing.T) {
 		code host.Code // "" where another worker runs the call in the end
 	}{
 		"never begins":  {func(*wire.Conn, *stream) {}, ""},
-		"ends the call": {func(_ *wire.Conn, s *stream) { s.finish() }, ""},
+		"ends the call": {func(_ *wire.Conn, s *stream) { s.finish(0) }, ""},
 		"sends garbage": {func(_ *wire.Conn, s *stream) {
 			_, _ = s.Write(bytes.Repeat([]byte{0xff}, 100))
 		}, host.Trapped},

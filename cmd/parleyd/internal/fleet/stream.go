@@ -31,17 +31,19 @@ type stream struct {
 	cause     string // why it has ended; "" while it has not
 }
 
-// Each message begins with its number. One with confirmBit is not counted: it says how many the sender has read.
+// Each message begins with its number. One with confirmBit is not counted: it says how many the sender has read. One
+// with refuseBit is an end, of a worker that cannot run the call.
 const (
 	countBytes = 8
 	confirmBit = 1 << 63
+	refuseBit  = 1 << 62
 )
 
 // messageBytes is how large a message may be. The server may allow less. window is how many may be under way.
 const messageBytes, window = 32 << 10, 8
 
 // Causes of an end that the other side has sent, and that this side has decided.
-const endedByOther, endedHere = "it ended the call", "the call has ended"
+const endedByOther, refusedByOther, endedHere = "it ended the call", "it cannot run the call", "the call has ended"
 
 func newStream(conn *nats.Conn, to, from string) *stream {
 	most := min(messageBytes, cmp.Or(int(conn.MaxPayload()), messageBytes)) // 0 without a connection
@@ -86,11 +88,11 @@ func (s *stream) publish(count uint64, part []byte) error {
 	return s.conn.PublishRequest(s.to, s.from, append(message, part...))
 }
 
-// finish tells the other side that this one has ended.
-func (s *stream) finish() {
+// finish tells the other side that this one has ended. bit is refuseBit or 0.
+func (s *stream) finish(bit uint64) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	_ = s.send(nil)
+	_ = s.publish(s.sent|bit, nil)
 }
 
 // receive takes a message. It reports whether it is the first one.
@@ -109,6 +111,8 @@ func (s *stream) receive(m *nats.Msg) (first bool) {
 	case count&confirmBit != 0:
 		s.confirmed = max(s.confirmed, count&^confirmBit)
 		return false
+	case count == s.received|refuseBit:
+		s.cause = refusedByOther
 	case len(message) < countBytes || count != s.received:
 		s.cause = "a message was lost"
 	case len(message) == countBytes:

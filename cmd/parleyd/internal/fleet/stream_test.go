@@ -29,6 +29,7 @@ func TestStream(t *testing.T) {
 		cause    string
 	}{
 		"its end":    {[]*nats.Msg{message(0, "ab"), message(1, "c"), message(2, "")}, "abc", endedByOther},
+		"refused":    {[]*nats.Msg{message(0, "ab"), message(1|refuseBit, "")}, "ab", refusedByOther},
 		"missing":    {[]*nats.Msg{message(0, "ab"), message(2, "c")}, "ab", "a message was lost"},
 		"repeated":   {[]*nats.Msg{message(0, "ab"), message(0, "ab")}, "ab", "a message was lost"},
 		"no message": {[]*nats.Msg{{Data: []byte("abc")}}, "", "a message was lost"},

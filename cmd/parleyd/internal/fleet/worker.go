@@ -232,7 +232,7 @@ func (w *Worker) run(j *task) {
 		w.mu.Lock()
 		w.refused[j.Digest] = refusal{w.shorten(cause), time.Now().Add(pause)}
 		w.mu.Unlock()
-		j.finish()
+		j.finish(refuseBit)
 	}
 	w.log.Info("a call has ended without an answer", "front", j.Front, "call", j.Call, "cause", cause)
 }
@@ -324,7 +324,8 @@ func (w *Worker) Wait(ctx context.Context) error {
 		w.loseAll()
 	}
 	if w.conn.IsClosed() {
-		return host.Errorf(host.ConfigError, "the fleet refuses this worker: %v", w.conn.LastError())
+		return host.Errorf(host.ConfigError, "the fleet refuses this worker: %v; %s", w.conn.LastError(),
+			expectedKey)
 	}
 	_ = w.conn.Flush()
 	w.conn.Close()

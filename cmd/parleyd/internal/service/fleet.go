@@ -98,7 +98,7 @@ func runFleet(args []string, out io.Writer) error {
 			return err
 		}
 		if most > 0 && len(rest) == 0 && policyFile == "" {
-			return host.Errorf(host.InvalidArgs, "parleyd fleet %s: a name is missing", name)
+			return host.Errorf(host.InvalidArgs, "parleyd fleet %s: a name is missing; see parleyd fleet help", name)
 		}
 		cfg, err := config.ReadFleet(*path, nil)
 		if err != nil {
@@ -285,24 +285,24 @@ func explained(tool, kind string, x policy.Explanation, workers []fleet.Status) 
 			}
 		}
 	}
-	runs := fmt.Sprintf("on a worker of the pool %s, which has %d with %d slots", x.Pool, of, slots)
+	leaves := "parameters, settings, limits"
+	if len(goes) > 0 {
+		leaves += ", the names of the rights " + strings.Join(slices.Compact(goes), ", ")
+	}
+	runs, here := fmt.Sprintf("on a worker of the pool %s, which has %d with %d slots", x.Pool, of, slots), "nothing"
 	switch {
 	case kind == manifest.KindHTTP || kind == manifest.KindBuiltin:
-		runs = "at the front: it has no code that could run elsewhere"
+		runs, leaves = "at the front: it has no code that could run elsewhere", here
 	case x.Pool == "":
-		runs = "at the front: policy.toml has no run = \"fleet:POOL\" in [plugin." + x.Plugin + "]"
+		runs, leaves = "at the front: policy.toml has no run = \"fleet:POOL\" in [plugin."+x.Plugin+"]", here
 	case len(stays) > 0:
-		runs = "at the front, because of what stays"
+		runs, leaves = "at the front, because of what stays", here
 	case x.Isolate == "none":
-		runs = "at the front, because of isolate = \"none\""
+		runs, leaves = "at the front, because of isolate = \"none\"", here
 	case of > 0 && able == 0:
 		runs = "at the front if a call must be isolated: the workers lack " + manifest.CleanLine(lacks)
 	case of == 0:
 		runs = "nowhere now: the pool " + x.Pool + " has no worker"
-	}
-	leaves := "parameters, settings, limits"
-	if len(goes) > 0 {
-		leaves += ", the names of the rights " + strings.Join(slices.Compact(goes), ", ")
 	}
 	return fmt.Sprintf("%s\n  runs    %s\n  leaves  %s\n  stays   %s\n", tool, runs, leaves,
 		strings.Join(append(stays, "values of secrets and variables, requests, records"), ", "))

@@ -124,7 +124,8 @@ func TestFleetCommands(t *testing.T) {
 	}
 	run(0, "publish NAME|explain TOOL", "help")
 	run(81, "unknown command|init, publish, status", "start")
-	run(81, "a name is missing", "drain")
+	run(81, "a name is missing|fleet help", "drain")
+	run(81, "got 2 names, expected at most 1", "drain", "a", "b")
 	run(83, "there is no worker w9|fleet status", "drain", "w9")
 	run(0, "no workers", "status")
 	run(83, "none", "publish", "none")
@@ -134,7 +135,7 @@ func TestFleetCommands(t *testing.T) {
 	run(88, "cannot read fleet.key", "publish", "--policy", file("shared.toml", "[operator]\naudit = \"required\"\n"))
 	run(83, "withdraw echo", "publish", "--withdraw", "echo")
 
-	run(0, "echo.echo\n|at the front: policy.toml has no run", "explain", "echo.echo")
+	run(0, "echo.echo\n|at the front: policy.toml has no run|leaves  nothing", "explain", "echo.echo")
 	run(0, "at the front: it has no code", "explain", "cdp.status")
 	run(83, "echo has no tool ech", "explain", "echo.ech")
 	policy("[plugin.echo]\nrun = \"fleet:main\"\n")

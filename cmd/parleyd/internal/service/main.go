@@ -106,8 +106,11 @@ func parseFlags(flags *flag.FlagSet, args []string, most int) (rest []string, er
 		text := strings.NewReplacer("flag provided but not defined: -", "unknown option --",
 			"flag needs an argument: -", "a value is missing after --").Replace(err.Error())
 		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: %s; expected %s", flags.Name(), text, expected)
+	case len(rest) > most && most > 0:
+		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: got %d names, expected at most %d, and %s", flags.Name(),
+			len(rest), most, expected)
 	case len(rest) > most:
-		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: got %q, expected %s", flags.Name(), rest[most], expected)
+		return nil, host.Errorf(host.InvalidArgs, "parleyd %s: got %q, expected %s", flags.Name(), rest[0], expected)
 	}
 	return rest, nil
 }

@@ -292,6 +292,9 @@ func (c *Catalog) Fetch(ctx context.Context, digest string) (*store.Candidate, e
 	ctx, cancel := context.WithTimeout(ctx, objectTime)
 	defer cancel()
 	manifestJSON, signed, err := c.get(ctx, digest+manifestPart, manifest.MaxSize)
+	if errors.Is(err, host.NotFound) {
+		err = host.Errorf(host.NotFound, "the fleet has no build %s; parleyd fleet publish publishes an installed plugin", digest)
+	}
 	if err != nil {
 		return nil, err
 	}
