@@ -11,6 +11,7 @@
 package fleet
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -123,6 +124,7 @@ const expectedKey = "expected fleet.key and fleet.name as parleyd fleet init wro
 // good. The error is config_error for a file, and unavailable for the server, with options that do not wait for it.
 func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(), more ...nats.Option) (
 	*nats.Conn, error) {
+	var refused error
 	options := []nats.Option{
 		nats.Name("parleyd " + who), nats.CustomInboxPrefix(prefix + who + ".reply"),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
@@ -137,13 +139,14 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 		nats.ReconnectHandler(func(*nats.Conn) { found() }),
 		nats.ConnectHandler(func(*nats.Conn) { found() }),
 		nats.ClosedHandler(func(conn *nats.Conn) {
-			if err := conn.LastError(); err != nil {
+			if err := cmp.Or(refused, conn.LastError()); err != nil {
 				log.Error("the fleet refuses this process; "+expectedKey, "error", err)
 			}
 			closed()
 		}),
 		nats.ErrorHandler(func(conn *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), "Subscription") {
+				refused = err
 				conn.Close() // it would hear nothing: its key is not for this name or role
 				return
 			}

@@ -296,7 +296,9 @@ func (c *seeker) full(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	what, gone := "all slots of the pool "+c.Pool+" were taken", "no worker of the pool "+c.Pool+" answers"
-	if !c.conn.IsConnected() {
+	if c.conn.IsClosed() {
+		gone = "the fleet refuses the key of this front"
+	} else if !c.conn.IsConnected() {
 		gone = "the server of the fleet cannot be reached"
 	}
 	place := 0

@@ -324,8 +324,7 @@ func (w *Worker) Wait(ctx context.Context) error {
 		w.loseAll()
 	}
 	if w.conn.IsClosed() {
-		return host.Errorf(host.ConfigError, "the fleet refuses this worker: %v; %s", w.conn.LastError(),
-			expectedKey)
+		return host.Errorf(host.ConfigError, "the fleet refuses this worker; %s", expectedKey)
 	}
 	_ = w.conn.Flush()
 	w.conn.Close()
