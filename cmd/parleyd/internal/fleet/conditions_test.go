@@ -243,7 +243,7 @@ func TestVerdicts(t *testing.T) {
 	w.mu.Unlock()
 	ask := func(o offer) verdict {
 		t.Helper()
-		o.Front, o.Call, o.Left = "f", rand.Text(), time.Minute
+		o.Call, o.Left = rand.Text(), time.Minute
 		m, err := conn.Request(offerSubject+"main", encode(o), 5*time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestVerdicts(t *testing.T) {
 		t.Errorf("the slot is free after %s", took)
 	}
 	w.Drain()
-	if _, err := conn.Request(offerSubject+"main", encode(offer{Front: "f"}), time.Second); err == nil {
+	if _, err := conn.Request(offerSubject+"main", encode(offer{}), time.Second); err == nil {
 		t.Error("a worker that drains takes offers")
 	}
 }

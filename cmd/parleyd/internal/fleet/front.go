@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -142,9 +143,11 @@ func (f *Front) pool(name string) *pool {
 	return p
 }
 
+const forever time.Duration = math.MaxInt64
+
 // seek offers the call to workers until one accepts it.
 func (c *seeker) seek(ctx context.Context) (wasm.Slot, string, error) {
-	for ok := c.turn == nil || c.wait(ctx, 0); ok && ctx.Err() == nil; {
+	for ok := c.turn == nil || c.wait(ctx, forever); ok && ctx.Err() == nil; {
 		at, to, reason := c.choose()
 		if reason != "" {
 			return nil, reason, nil
@@ -170,13 +173,10 @@ func (c *seeker) seek(ctx context.Context) (wasm.Slot, string, error) {
 }
 
 // wait waits until the call is woken as the first one of the queue, and reports whether it goes on. It does not if it
-// must not wait, has ended, or waits in vain. If it is not woken in time, zero for no limit, only workers that then
-// announce themselves count.
+// must not wait, has ended, or waits in vain. If it is not woken in time, only workers that then announce themselves
+// count.
 func (c *seeker) wait(ctx context.Context, most time.Duration) bool {
-	var over <-chan time.Time
-	if most > 0 {
-		over = time.After(most)
-	}
+	over := time.After(most)
 	for isFirst := false; c.turn != nil && !c.isGone(); {
 		if isFirst {
 			return true
@@ -247,7 +247,7 @@ func (c *seeker) offer(ctx context.Context, subject string, to *peer) (*slot, *v
 	f.mu.Lock()
 	f.calls[s.id] = s // before the worker can send anything
 	f.mu.Unlock()
-	m, err := f.conn.Request(subject, encode(offer{Wire: wire.Version, Front: f.name, Call: s.id, Digest: c.Digest,
+	m, err := f.conn.Request(subject, encode(offer{Wire: wire.Version, Call: s.id, Digest: c.Digest,
 		Engine: c.Engine, Isolate: c.Isolate, Left: time.Until(until)}), offerPatience)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -368,9 +368,9 @@ func (f *Front) receive(m *nats.Msg) {
 	case isNobody(m):
 		f.lose(w.calls, "it is gone")
 	default:
-		answer, _ := decode[pong](m)
+		unknown, _ := decode[[]string](m)
 		w.heard = time.Now()
-		for _, id := range answer.Unknown {
+		for _, id := range unknown {
 			if s := w.calls[id]; s != nil {
 				s.end("it does not know the call any more")
 			}
@@ -398,7 +398,7 @@ func (f *Front) watch(w *peer) {
 				s.end("it accepted the call but did not begin it")
 			}
 		}
-		asked := encode(ping{Front: f.name, Calls: slices.Collect(maps.Keys(w.calls))})
+		asked := encode(slices.Collect(maps.Keys(w.calls)))
 		to, id := workerSubject+w.address()+".ping", w.pings
 		f.mu.Unlock()
 		_ = f.conn.PublishRequest(to, f.subject(id), asked)

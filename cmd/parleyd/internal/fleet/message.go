@@ -12,7 +12,6 @@ import (
 // offer asks a worker for a slot.
 type offer struct {
 	Wire   int    `json:"wire"` // version of the frames
-	Front  string `json:"front"`
 	Call   string `json:"call"` // id that nobody can guess
 	Digest string `json:"digest"`
 	// Engine is the digest of the engine of a plugin of kind script.
@@ -53,17 +52,6 @@ type Status struct {
 
 // address is where messages reach a worker.
 func (s *Status) address() string { return s.Worker + "." + s.Instance }
-
-// ping asks a worker whether it runs calls of a front.
-type ping struct {
-	Front string   `json:"front"`
-	Calls []string `json:"calls"`
-}
-
-// pong is the reply: those of the calls that the worker does not run.
-type pong struct {
-	Unknown []string `json:"unknown,omitempty"`
-}
 
 // encode encodes a message. It is plain data.
 func encode(v any) []byte {

@@ -34,7 +34,7 @@ func rogue(t *testing.T, url, name string, play func(c *wire.Conn, s *stream)) {
 	address := workerSubject + status.address()
 	consider := func(m *nats.Msg) {
 		o, _ := decode[offer](m)
-		s := newStream(conn, frontSubject+o.Front+".call."+o.Call, address+".call."+o.Call)
+		s := newStream(conn, frontSubject+frontOf(m)+".call."+o.Call, address+".call."+o.Call)
 		mu.Lock()
 		calls[o.Call] = s
 		mu.Unlock()
@@ -48,7 +48,7 @@ func rogue(t *testing.T, url, name string, play func(c *wire.Conn, s *stream)) {
 	}
 	for subject, handle := range map[string]nats.MsgHandler{
 		address + ".offer": consider,
-		address + ".ping":  func(m *nats.Msg) { _ = m.Respond(encode(pong{})) },
+		address + ".ping":  func(m *nats.Msg) { _ = m.Respond(encode([]string{})) },
 		address + ".call.*": func(m *nats.Msg) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -181,7 +181,7 @@ func TestGuesses(t *testing.T) {
 	// Somebody who guesses the id of a call, or has the server send to a worker, is not its front.
 	for subject, text := range map[string]string{
 		to: "\x00\x00\x00\x00\x00\x00\x00\x01", workerSubject + "a.drain": "",
-		offerSubject + "main": `{"wire":1,"front":"front","call":"x"}`,
+		offerSubject + "main": `{"wire":2,"call":"x"}`,
 	} {
 		for _, reply := range []string{"", "_INBOX.x"} {
 			_ = conn.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: []byte(text)})

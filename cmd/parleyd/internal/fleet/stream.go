@@ -59,10 +59,11 @@ func (s *stream) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part := rest[:min(len(rest), s.most)]
 		rest = rest[len(part):]
-		if !s.awaitWindow() || s.send(part) != nil {
+		if !s.awaitWindow() || s.publish(s.sent, part) != nil {
 			s.end("the connection to the fleet was lost")
 			return 0, io.ErrUnexpectedEOF
 		}
+		s.sent++
 	}
 	return len(p), nil
 }
@@ -75,12 +76,6 @@ func (s *stream) awaitWindow() bool {
 		s.came.Wait()
 	}
 	return s.cause == ""
-}
-
-// send sends one message. writing is locked.
-func (s *stream) send(part []byte) error {
-	s.sent++
-	return s.publish(s.sent-1, part)
 }
 
 func (s *stream) publish(count uint64, part []byte) error {

@@ -34,7 +34,6 @@ type Worker struct {
 	mu      sync.Mutex
 	status  Status
 	refused map[string]refusal // by digest
-	owes    bool               // somebody was told that all slots are taken
 	calls   map[string]*task
 	idle    sync.WaitGroup
 	drained chan struct{} // closed when it drains
@@ -53,6 +52,7 @@ const refusalTime, fetchPause = 10 * time.Second, time.Second
 type task struct {
 	*stream
 	*offer
+	front string
 	begun bool
 	timer *time.Timer // ends a reservation, and later a call whose front is silent
 }
@@ -146,7 +146,6 @@ func (w *Worker) now() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.status.Turn++
-	w.owes = w.owes || w.status.Free == 0
 	return w.status
 }
 
@@ -154,15 +153,20 @@ func (w *Worker) announce() {
 	_ = w.conn.Publish(poolSubject+w.status.Pool+"."+w.status.Worker, encode(w.now()))
 }
 
-// isFrom reports whether a message is from a front.
-func isFrom(m *nats.Msg, front string) bool {
-	return isWord(front) && strings.HasPrefix(m.Reply, frontSubject+front+".")
+// frontOf returns the name of the front that a message is from, "" for one of anybody else.
+func frontOf(m *nats.Msg) string {
+	name, _, is := strings.Cut(strings.TrimPrefix(m.Reply, frontSubject), ".")
+	if !is || !isWord(name) || !strings.HasPrefix(m.Reply, frontSubject) {
+		return ""
+	}
+	return name
 }
 
 // consider answers an offer, and reserves a slot for it.
 func (w *Worker) consider(m *nats.Msg) {
 	o, ok := decode[offer](m)
-	if !ok || !isFrom(m, o.Front) {
+	front := frontOf(m)
+	if !ok || front == "" {
 		return
 	}
 	v := verdict{Verdict: accepted}
@@ -175,9 +179,9 @@ func (w *Worker) consider(m *nats.Msg) {
 	case time.Now().Before(w.refused[o.Digest].until):
 		v.Verdict, v.Why = unfit, w.refused[o.Digest].why
 	case w.status.Draining || w.status.Free == 0:
-		v.Verdict, w.owes = busy, true
+		v.Verdict = busy
 	default:
-		w.reserve(&o)
+		w.reserve(&o, front)
 	}
 	w.status.Turn++
 	v.Status = w.status
@@ -186,9 +190,9 @@ func (w *Worker) consider(m *nats.Msg) {
 }
 
 // reserve takes a slot for a call. The worker is locked.
-func (w *Worker) reserve(o *offer) {
-	subject := frontSubject + o.Front + ".call." + o.Call
-	j := &task{offer: o, stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call)}
+func (w *Worker) reserve(o *offer, front string) {
+	subject := frontSubject + front + ".call." + o.Call
+	j := &task{offer: o, front: front, stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call)}
 	j.timer = time.AfterFunc(reservation, func() { w.release(o.Call) })
 	w.calls[o.Call] = j
 	w.status.Free--
@@ -234,11 +238,11 @@ func (w *Worker) run(j *task) {
 		w.mu.Unlock()
 		j.finish(refuseBit)
 	}
-	w.log.Info("a call has ended without an answer", "front", j.Front, "call", j.Call, "cause", cause)
+	w.log.Info("a call has ended without an answer", "front", j.front, "call", j.Call, "cause", cause)
 }
 
 func (w *Worker) serveCall(j *task) error {
-	service := wasm.Service{Isolate: j.Isolate, Scope: j.Front + " ", Shorten: w.shorten,
+	service := wasm.Service{Isolate: j.Isolate, Scope: j.front + " ", Shorten: w.shorten,
 		Find: func(ctx context.Context, digest string) (*wasm.Provider, error) {
 			return w.library.find(ctx, digest, j.Engine)
 		}}
@@ -257,8 +261,7 @@ func (w *Worker) release(id string) {
 	j.timer.Stop()
 	j.end(endedHere)
 	w.status.Free++
-	tell := w.owes && !w.status.Draining
-	w.owes = w.owes && !tell
+	tell := w.status.Free == 1 && !w.status.Draining // those who heard that all were taken wait for it
 	w.mu.Unlock()
 	w.idle.Done()
 	if tell {
@@ -266,25 +269,25 @@ func (w *Worker) release(id string) {
 	}
 }
 
-// answer answers a front that asks for a sign of life.
+// answer answers a front that asks for a sign of life of its calls, with those that this worker does not run.
 func (w *Worker) answer(m *nats.Msg) {
-	asked, ok := decode[ping](m)
-	if !ok || !isFrom(m, asked.Front) {
+	asked, _ := decode[[]string](m)
+	front, unknown := frontOf(m), []string{}
+	if front == "" {
 		return
 	}
-	var answer pong
 	w.mu.Lock()
-	for _, id := range asked.Calls {
+	for _, id := range asked {
 		j := w.calls[id]
 		switch {
-		case j == nil || j.Front != asked.Front:
-			answer.Unknown = append(answer.Unknown, id)
+		case j == nil || j.front != front:
+			unknown = append(unknown, id)
 		case j.begun:
 			j.timer.Reset(frontPatience)
 		}
 	}
 	w.mu.Unlock()
-	_ = m.Respond(encode(answer))
+	_ = m.Respond(encode(unknown))
 }
 
 // loseAll ends all calls: what was under way when the connection broke may be lost.

@@ -293,7 +293,8 @@ func (c *Catalog) Fetch(ctx context.Context, digest string) (*store.Candidate, e
 	defer cancel()
 	manifestJSON, signed, err := c.get(ctx, digest+manifestPart, manifest.MaxSize)
 	if errors.Is(err, host.NotFound) {
-		err = host.Errorf(host.NotFound, "the fleet has no build %s; parleyd fleet publish publishes an installed plugin", digest)
+		err = host.Errorf(host.NotFound, "the fleet has no build %s; parleyd fleet publish publishes an installed plugin",
+			digest)
 	}
 	if err != nil {
 		return nil, err
