@@ -57,7 +57,7 @@ var maxLines = map[string]int{
 	"host/advice":              1983, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
 	"internal/contain":         282,
-	"internal/slots":           243,   // turns of callers, also of those who wait for other machines; waking all of them
+	"internal/slots":           243,   // turns of callers, also of those who wait for other machines; waking all
 	"internal/wire":            397,   // a command that starts this binary, from host; grants by their names
 	"cdp":                      6151,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 797,   // words of page, what its calls need; pictures compared; here against new; steps
@@ -82,7 +82,7 @@ var maxLines = map[string]int{
 	"host/reference":           168, // what a plan does not find; what there is
 
 	"cmd/parleyd/internal/telemetry":       632,  // spans, metrics and logs of the service; links, revisions, sessions
-	"cmd/parleyd/internal/fleet":           2764, // fronts, workers, their policy; renewal, limits of tenants
+	"cmd/parleyd/internal/fleet":           2772, // fronts, workers, their policy; renewal, limits; large values in windows
 	"cmd/parleyd/internal/fleet/fleettest": 404,  // NATS for tests, a network that fails, loses or is slow; children, waiting
 }
 

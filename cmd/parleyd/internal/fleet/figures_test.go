@@ -288,7 +288,7 @@ func simulateWith(t *testing.T, url, name string, serve func(*task) error) *Work
 	if err := w.subscribe(); err != nil {
 		t.Fatal(err)
 	}
-	w.announce()
+	w.announce(conn)
 	_ = conn.Flush()
 	return w
 }

@@ -122,8 +122,8 @@ const expectedKey = "expected fleet.key and fleet.name as parleyd fleet init wro
 // connect connects to the server, now or as soon as it is there. who is a part of the subjects of replies. lost is
 // called when the connection is lost, found when it is there again, and closed when the server refuses the key for
 // good. The error is config_error for a file, and unavailable for the server, with options that do not wait for it.
-func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(), more ...nats.Option) (
-	*nats.Conn, error) {
+func (c *Config) connect(who string, log *slog.Logger, lost func(), found nats.ConnHandler, closed func(),
+	more ...nats.Option) (*nats.Conn, error) {
 	var refused error
 	options := []nats.Option{
 		nats.Name("parleyd " + who), nats.CustomInboxPrefix(prefix + who + ".reply"),
@@ -136,8 +136,7 @@ func (c *Config) connect(who string, log *slog.Logger, lost, found, closed func(
 			}
 			lost()
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { found() }),
-		nats.ConnectHandler(func(*nats.Conn) { found() }),
+		nats.ReconnectHandler(found), nats.ConnectHandler(found),
 		nats.ClosedHandler(func(conn *nats.Conn) {
 			if err := cmp.Or(refused, conn.LastError()); err != nil {
 				log.Error("the fleet refuses this process; "+expectedKey, "error", err)

@@ -58,7 +58,6 @@ type slot struct {
 	front  *Front
 	worker *peer
 	id     string
-	closed sync.Once
 
 	accepted time.Time
 	again    bool // the call was lost before
@@ -68,11 +67,7 @@ type slot struct {
 func (c *Config) Front(log *slog.Logger) (*Front, error) {
 	f := &Front{name: c.Name, log: log, pools: map[string]*pool{}, calls: map[string]*slot{},
 		pings: map[string]*peer{}}
-	ready := make(chan struct{}) // conn is set
-	conn, err := c.connect("front."+c.Name, log, f.loseAll, func() {
-		<-ready
-		f.ask()
-	}, func() {})
+	conn, err := c.connect("front."+c.Name, log, f.loseAll, askAll, func() {})
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +76,11 @@ func (c *Config) Front(log *slog.Logger) (*Front, error) {
 	if err == nil {
 		_, err = conn.Subscribe(poolSubject+"*.*", f.hear)
 	}
-	close(ready)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
+	askAll(conn) // those who have announced themselves before this front heard it
 	return f, nil
 }
 
@@ -102,8 +97,8 @@ func (f *Front) Close() {
 	f.conn.Close()
 }
 
-// ask has all workers announce themselves.
-func (f *Front) ask() { _ = f.conn.Publish(workersSubject, nil) }
+// askAll has all workers announce themselves.
+func askAll(conn *nats.Conn) { _ = conn.Publish(workersSubject, nil) }
 
 // seeker is a call that looks for a slot. Until it is the first one of the queue, and while all workers are busy, it
 // does nothing: a worker that announces a slot wakes the first one, and so does the end of the one before it.
@@ -191,7 +186,7 @@ func (c *seeker) wait(ctx context.Context, most time.Duration) bool {
 			clear(c.pool.workers)
 			c.pool.queue.WakeAll() // who waits in vain does not stay behind a lost call that goes on
 			c.mu.Unlock()
-			c.ask()
+			askAll(c.conn)
 			isFirst = true
 		case <-ctx.Done():
 			return false
@@ -437,12 +432,10 @@ func (s *slot) Lost() string {
 
 // Close implements [wasm.Slot]. What the worker sends after it is not read.
 func (s *slot) Close() {
-	s.closed.Do(func() {
-		s.front.mu.Lock()
-		delete(s.front.calls, s.id)
-		delete(s.worker.calls, s.id)
-		s.front.mu.Unlock()
-		s.end(endedHere)
-		s.finish(0)
-	})
+	s.front.mu.Lock()
+	delete(s.front.calls, s.id)
+	delete(s.worker.calls, s.id)
+	s.front.mu.Unlock()
+	s.end(endedHere)
+	s.finish(0)
 }

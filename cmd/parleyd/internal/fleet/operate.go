@@ -32,7 +32,7 @@ func (c *Config) Operator() (*Operator, error) {
 	if !c.IsOperators() {
 		who = "front." + c.Name
 	}
-	conn, err := c.connect(who, slog.New(slog.DiscardHandler), nobody, nobody, nobody, nats.RetryOnFailedConnect(false))
+	conn, err := c.connect(who, slog.New(slog.DiscardHandler), nobody, nil, nobody, nats.RetryOnFailedConnect(false))
 	if err != nil {
 		return nil, err
 	}

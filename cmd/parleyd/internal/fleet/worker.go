@@ -92,11 +92,7 @@ func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*W
 		status: Status{Worker: c.Name, Instance: rand.Text()[:12], Pool: of.Pool, Slots: of.Slots, Free: of.Slots,
 			Lacks: strings.Join(wasm.MissingIsolation(false), "; "), Host: parley.Version, Wire: wire.Version}}
 	w.serve = w.serveCall
-	ready := make(chan struct{}) // conn is set, and all subscriptions are made
-	conn, err := c.connect("worker."+c.Name, log, w.loseAll, func() {
-		<-ready
-		w.announce()
-	}, w.Drain)
+	conn, err := c.connect("worker."+c.Name, log, w.loseAll, w.announce, w.Drain)
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +102,11 @@ func (c *Config) Worker(of WorkerConfig, dirs parley.Dirs, log *slog.Logger) (*W
 		w.library.fetch = published.Fetch
 		err = w.subscribe()
 	}
-	close(ready)
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
+	w.announce(conn) // it may have been connected before it heard anything
 	return w, nil
 }
 
@@ -126,7 +122,7 @@ func (w *Worker) subscribe() error {
 		},
 		workersSubject: func(m *nats.Msg) {
 			if m.Reply == "" {
-				w.announce()
+				w.announce(w.conn)
 			} else {
 				_ = m.Respond(encode(w.now()))
 			}
@@ -149,8 +145,8 @@ func (w *Worker) now() Status {
 	return w.status
 }
 
-func (w *Worker) announce() {
-	_ = w.conn.Publish(poolSubject+w.status.Pool+"."+w.status.Worker, encode(w.now()))
+func (w *Worker) announce(conn *nats.Conn) {
+	_ = conn.Publish(poolSubject+w.status.Pool+"."+w.status.Worker, encode(w.now()))
 }
 
 // frontOf returns the name of the front that a message is from, "" for one of anybody else.
@@ -192,7 +188,8 @@ func (w *Worker) consider(m *nats.Msg) {
 // reserve takes a slot for a call. The worker is locked.
 func (w *Worker) reserve(o *offer, front string) {
 	subject := frontSubject + front + ".call." + o.Call
-	j := &task{offer: o, front: front, stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call)}
+	j := &task{offer: o, front: front,
+		stream: newStream(w.conn, subject, workerSubject+w.status.address()+".call."+o.Call)}
 	j.timer = time.AfterFunc(reservation, func() { w.release(o.Call) })
 	w.calls[o.Call] = j
 	w.status.Free--
@@ -265,7 +262,7 @@ func (w *Worker) release(id string) {
 	w.mu.Unlock()
 	w.idle.Done()
 	if tell {
-		w.announce()
+		w.announce(w.conn)
 	}
 }
 
@@ -307,7 +304,7 @@ func (w *Worker) Drain() {
 	w.mu.Unlock()
 	if first {
 		_ = w.group.Unsubscribe() // a front that waits for a reply asks another worker
-		w.announce()
+		w.announce(w.conn)
 		close(w.drained)
 	}
 }

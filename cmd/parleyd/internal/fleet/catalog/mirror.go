@@ -119,7 +119,15 @@ func (m *Mirror) Run(ctx context.Context, conn *nats.Conn, p *parley.Parley) err
 	for range fetchers {
 		all.Go(func() { m.fetchAll(ctx) })
 	}
-	all.Go(func() { m.saveAll(ctx) })
+	all.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(settleTime):
+			}
+			m.save()
+		}
+	})
 	connected := conn.StatusChanged(nats.CONNECTED)
 	defer conn.RemoveStatusListener(connected)
 	for ctx.Err() == nil {
@@ -236,17 +244,6 @@ func (m *Mirror) keep() {
 		m.changed, m.arrived, m.gone = true, true, true
 	}
 	m.seen = nil
-}
-
-// saveAll saves changes until ctx ends.
-func (m *Mirror) saveAll(ctx context.Context) {
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(settleTime):
-		}
-		m.save()
-	}
 }
 
 // save lists plugins whose manifests have arrived, writes the lines to their file if they have changed, and removes the
