@@ -337,3 +337,30 @@ func TestTurnsOfProcesses(t *testing.T) {
 	_ = other.stdin.Close()
 	all.Wait()
 }
+
+// TestWake wakes the first turn of a queue, and all of them.
+func TestWake(t *testing.T) {
+	var q slots.Queue
+	turns := []*slots.Turn{q.Join("a"), q.Join("b"), q.Join("a")}
+	woken := func() (all string) {
+		for _, turn := range turns {
+			select {
+			case <-turn.Woken:
+				all += "1"
+			default:
+				all += "0"
+			}
+		}
+		return all
+	}
+	for want, wake := range map[string]func(){"100": q.Wake, "111": q.WakeAll, "000": func() {}} {
+		woken()
+		if wake(); woken() != want {
+			t.Errorf("not %s are woken", want)
+		}
+	}
+	q.Leave(turns[0])
+	if got := woken(); got != "010" {
+		t.Errorf("%s are woken after the first one has left", got)
+	}
+}
