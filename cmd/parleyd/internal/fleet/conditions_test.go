@@ -146,6 +146,24 @@ func TestSlowNetwork(t *testing.T) {
 	}
 }
 
+// TestLateVerdict has a worker whose reply to an offer is late once: its front asks it again soon.
+func TestLateVerdict(t *testing.T) {
+	t.Parallel()
+	server := fleettest.Start(t, fleettest.Options{})
+	w := newWorld(t, server.URL, "")
+	proxy := fleettest.NewProxy(t, server.Address)
+	far := simulateWith(t, proxy.URL, "far", answerNothing)
+	far.mu.Lock()
+	far.status.Slots, far.status.Free = 3, 3 // the late replies reserve two of them
+	far.mu.Unlock()
+	w.await("the worker", func() bool { return w.knows("far") })
+	proxy.Hold()
+	time.AfterFunc(3*offerPatience, proxy.Release)
+	if o := w.call(t.Context(), "work.nothing", `{}`, 0); o.err != nil || o.took > askEvery {
+		t.Errorf("%v after %s", o.err, o.took)
+	}
+}
+
 // TestSameName has two workers of one name, which both run calls, and both drain.
 func TestSameName(t *testing.T) {
 	t.Parallel()

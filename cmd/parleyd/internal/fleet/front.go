@@ -159,7 +159,9 @@ func (c *seeker) seek(ctx context.Context) (wasm.Slot, string, error) {
 			s.Close()
 		case err == nil && v.Verdict == unfit:
 			c.unfits[v.address()] = v.Why
-		case err == nil, errors.Is(err, nats.ErrTimeout), to != nil && errors.Is(err, nats.ErrNoResponders):
+		case err == nil:
+		case errors.Is(err, nats.ErrTimeout), to != nil && errors.Is(err, nats.ErrNoResponders):
+			askAll(c.conn) // a worker that is only slow announces itself again
 		default:
 			ok = c.wait(ctx, pingEvery)
 		}
