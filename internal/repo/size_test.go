@@ -82,7 +82,7 @@ var maxLines = map[string]int{
 	"host/reference":           168, // what a plan does not find; what there is
 
 	"cmd/parleyd/internal/telemetry":       632,  // spans, metrics and logs of the service; links, revisions, sessions
-	"cmd/parleyd/internal/fleet":           2772, // fronts, workers, policy; renewal, limits; windows of messages
+	"cmd/parleyd/internal/fleet":           2774, // fronts, workers, policy; renewal, limits; windows of messages
 	"cmd/parleyd/internal/fleet/fleettest": 404,  // NATS for tests, a network that fails or is slow; children, waiting
 }
 
