@@ -46,7 +46,7 @@ var maxLines = map[string]int{
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4916,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
-	"host/wasm":                10941, // compilations ahead; imports; the index; caches; other machines; no manifest
+	"host/wasm":                10940, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4233,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 881,   // logins; requests by bindings, styles in all places, answers, next pages
@@ -65,7 +65,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7276,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags
-	"cmd/parleyd":              1599,  // the service, a module of its own; a fleet, its accounts and records; types
+	"cmd/parleyd":              1602,  // the service, a module of its own; a fleet, its accounts and records; types
 	"cmd":                      14606, // documents in the binary; logins; parts of names; other programs; groups of APIs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1462,  // older versions, confirmed; tools in use; what is published; full disks
