@@ -221,10 +221,9 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	if whole == nil { // leave out fields that no call has
 		whole = e.Template
 	}
-	if whole == nil || json.Unmarshal(whole, &meant) != nil {
+	if whole == nil || json.Unmarshal(whole, &meant) != nil || json.Unmarshal(text, &given) != nil && text[0] != '"' {
 		return e
 	}
-	_ = json.Unmarshal(text, &given) // the line may be the name of a tool
 	at, err := b.host.Catalog().Find(meant.Tool)
 	if err != nil && e.Corrected == nil {
 		return e
