@@ -101,8 +101,8 @@ func (c *Client) Send(ctx context.Context, r *outbound.Request, o outbound.Right
 			return response, err
 		}
 	}
-	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, last to %s; it may want a login, or "+
-		"another path", first, maxRedirects, x.target)
+	return nil, host.Errorf(host.LimitExceeded, "%s redirected more than %d times, last to %s", first, maxRedirects,
+		x.target).WithNext("log in to the server if it requires that, or request another path")
 }
 
 // Dial connects to "host:port" as [outbound.Egress] says, without a proxy. Package origin defines how the host is

@@ -9,11 +9,11 @@ import (
 	"github.com/parley-tools/parley/internal/lazy"
 )
 
-// Pattern is a regular expression that is tried only on texts with one of the literals that its matches contain. Most
-// texts have none, and looking for them is much cheaper. It is compiled on first use.
+// Pattern is a regular expression that is tried only on texts with the literals that its matches contain. Most texts
+// lack some of them, and looking for them is much cheaper. It is compiled on first use.
 type Pattern struct {
 	expr     func() *regexp.Regexp
-	literals []string // in lower case; nil if a match may be without
+	literals [][]string // in lower case; a match contains one of each list
 }
 
 // NewPattern returns the pattern of an expression, which has to be valid.
@@ -28,15 +28,16 @@ func NewPattern(expr string) *Pattern {
 // maxClass is the number of characters of a class that are looked for one by one.
 const maxClass = 10
 
-// literalsOf returns texts in lower case, one of which every match of an expression contains; nil if it finds none.
-func literalsOf(e *syntax.Regexp) (best []string) {
+// literalsOf returns lists of texts in lower case. Every match of an expression contains one of each list.
+func literalsOf(e *syntax.Regexp) (all [][]string) {
+	var list []string
 	switch {
 	case e.Op == syntax.OpLiteral:
-		return []string{fold(string(e.Rune))}
+		list = []string{fold(string(e.Rune))}
 	case e.Op == syntax.OpCharClass:
 		for i := 0; i < len(e.Rune); i += 2 {
 			for r := e.Rune[i]; r <= e.Rune[i+1]; r++ {
-				if best = append(best, fold(string(r))); len(best) > maxClass {
+				if list = append(list, fold(string(r))); len(list) > maxClass {
 					return nil
 				}
 			}
@@ -46,26 +47,28 @@ func literalsOf(e *syntax.Regexp) (best []string) {
 	case e.Op == syntax.OpConcat:
 		joined := "" // "Param" is the literals "p" of any case and "aram"
 		for _, sub := range e.Sub {
-			list := literalsOf(sub)
-			if joined += strings.Join(list, ""); sub.Op == syntax.OpLiteral {
-				list = []string{joined}
-			} else {
+			lists := literalsOf(sub)
+			if sub.Op != syntax.OpLiteral {
 				joined = ""
+			} else if joined += lists[0][0]; joined != lists[0][0] {
+				all[len(all)-1][0], lists = joined, nil
 			}
-			if rarity(list) > rarity(best) {
-				best = list
-			}
+			all = append(all, lists...)
 		}
+		return all
 	case e.Op == syntax.OpAlternate:
 		for _, sub := range e.Sub {
-			list := literalsOf(sub)
-			if list == nil {
+			lists := literalsOf(sub)
+			if lists == nil {
 				return nil
 			}
-			best = append(best, list...)
+			list = append(list, slices.MaxFunc(lists, func(a, b []string) int { return rarity(a) - rarity(b) })...)
 		}
 	}
-	return best
+	if list == nil {
+		return nil
+	}
+	return [][]string{list}
 }
 
 // rarity estimates how rare the most frequent of some literals is: long ones and signs are.
@@ -84,10 +87,12 @@ func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "ſ", 
 
 // on returns the expression for a text, which may be given folded, or one that matches nothing.
 func (p *Pattern) on(folded string) *regexp.Regexp {
-	if p.literals == nil || slices.ContainsFunc(p.literals, func(l string) bool { return strings.Contains(folded, l) }) {
-		return p.expr()
+	for _, list := range p.literals {
+		if !slices.ContainsFunc(list, func(l string) bool { return strings.Contains(folded, l) }) {
+			return nothing()
+		}
 	}
-	return nothing()
+	return p.expr()
 }
 
 var nothing = lazy.Pattern(`[^\x00-\x{10FFFF}]`)

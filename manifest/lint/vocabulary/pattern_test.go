@@ -11,21 +11,25 @@ import (
 func TestLiterals(t *testing.T) {
 	for expr, want := range map[string]string{
 		`[Pp]aram(?:eter)?s?`:     "param",
-		`(?i)\b(?:one|either) of`: "one either",
+		`(?i)\b(?:one|either) of`: "one either +  of",
 		`(?i)task`:                "task",
 		`(?:a|bc)?x`:              "x",
-		`\d+ (?:pages|bytes)`:     "pages bytes",
+		`\d+ (?:pages|bytes)`:     "0 1 2 3 4 5 6 7 8 9 +   + pages bytes",
 		`[a-z]+`:                  "",
 		`alpha|[a-z]+`:            "",
-		`["'] tool`:               " tool",
-		`(?:see|use) ["']\w`:      `" '`,
+		`["'] tool`:               "\" ' +  tool",
+		`(?:see|use) ["']\w`:      `see use +   + " '`,
 		`(?:ab){0,2}cd`:           "cd",
 	} {
 		parsed, err := syntax.Parse(expr, syntax.Perl)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(literalsOf(parsed), " "); got != want {
+		var lists []string
+		for _, list := range literalsOf(parsed) {
+			lists = append(lists, strings.Join(list, " "))
+		}
+		if got := strings.Join(lists, " + "); got != want {
 			t.Errorf("%s: got %q, expected %q", expr, got, want)
 		}
 	}

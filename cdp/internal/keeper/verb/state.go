@@ -27,12 +27,7 @@ func (e *Verbs) SaveState(ctx context.Context, by api.Caller, s *tenant.Scope, q
 	if err := checkOrigins(origins); err != nil {
 		return api.State{}, err
 	}
-	all, err := e.cookies(ctx, in)
-	if err != nil {
-		return api.State{}, err
-	}
-	saved := api.State{Cookies: api.CookiesOf(all, origins), Local: map[string]json.RawMessage{},
-		Session: map[string]json.RawMessage{}}
+	saved := api.State{Local: map[string]json.RawMessage{}, Session: map[string]json.RawMessage{}}
 	read := func(t *target.Target, origin, storage string, into map[string]json.RawMessage) *api.Error {
 		text, err := callInFrame[string](ctx, e.sender, t, t.ID, ReadStorage(), origin, storage)
 		if err == nil && text != "" && text != "[]" {
@@ -40,12 +35,17 @@ func (e *Verbs) SaveState(ctx context.Context, by api.Caller, s *tenant.Scope, q
 		}
 		return err
 	}
-	err = e.visitOrigins(ctx, in, origins, func(t *target.Target, origin string) *api.Error {
+	err := e.visitOrigins(ctx, in, origins, func(t *target.Target, origin string) *api.Error {
 		return read(t, origin, "localStorage", saved.Local)
 	})
 	if err != nil {
 		return api.State{}, err
 	}
+	all, err := e.cookies(ctx, in)
+	if err != nil {
+		return api.State{}, err
+	}
+	saved.Cookies = api.CookiesOf(all, origins)
 	if t, origin := e.currentPageOf(by, origins); t != nil {
 		if err := read(t, origin, "sessionStorage", saved.Session); err != nil {
 			return api.State{}, err
@@ -124,11 +124,12 @@ func (e *Verbs) LoadState(ctx context.Context, by api.Caller, s *tenant.Scope, q
 
 // ReadStorage returns the JavaScript function that returns the entries of a storage. Like WriteStorage, it compares
 // the origin in the same turn in which it reads or writes, because the page may have moved on. A page can replace
-// nothing that these functions use before that.
+// nothing that these functions use before that. Chrome stores a cookie that a script has set some time later; reading
+// document.cookie waits for that.
 func ReadStorage() string {
 	return `function(origin, storage) {
 	if (location.origin !== origin) return "";
-	const from = window[storage], all = [];
+	const from = window[storage], all = [], {cookie} = document;
 	for (let i = 0; i < from.length; i++) all.push([from.key(i), from.getItem(from.key(i))]);
 	return JSON.stringify(all);
 }`

@@ -49,6 +49,9 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 				option[0], manifest.CleanValue(option[1]))
 		}
 	}
+	if err == nil && !until.IsZero() && since.After(until) {
+		err = host.Errorf(host.InvalidArgs, "--since %s is after --until %s; exchange them", f.Since, f.Until)
+	}
 	if err == nil && f.Op != "" && !slices.Contains(ops, f.Op) {
 		err = host.Errorf(host.InvalidArgs, "--op: %q is not one of %s", manifest.CleanValue(f.Op), strings.Join(ops, ", "))
 	}

@@ -80,7 +80,7 @@ func writeDocument(w io.Writer, data *documentData) {
 	}
 	write := func(names []string, about string) {
 		shown := command.Map(names, func(s string) string { return manifest.Clip(manifest.CleanLine(s), 100) })
-		command.PrintIf(w, len(shown) > 0, "  %d %s:\n", len(shown), about)
+		command.PrintIf(w, len(shown) > 0, "  %s (%d):\n", about, len(shown))
 		command.WriteListed(w, "    ", shown, "--json lists them all")
 	}
 	write(r.Renamed, "renamed, because another operation has the name")

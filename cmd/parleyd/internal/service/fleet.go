@@ -26,13 +26,14 @@ import (
 )
 
 // work runs a worker until a signal ends it. It then takes no more calls and waits for those under way, until a
-// second signal or the drain time ends them. pool and slots, unless zero, replace the values of the configuration.
+// second signal or the drain time ends them. pool, unless empty, and slots, unless negative, replace the values of the
+// configuration.
 func work(path, pool string, slots int, log io.Writer) error {
 	cfg, err := config.ReadFleet(path, func(c *config.Config) {
 		if pool != "" {
 			c.Worker.Pool = pool
 		}
-		if slots != 0 {
+		if slots >= 0 {
 			c.Worker.Slots = slots
 		}
 	})

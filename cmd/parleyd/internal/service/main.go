@@ -68,7 +68,7 @@ func runConfigured(name string, args []string, out, errs io.Writer) error {
 	var pool *string
 	var slots *int
 	if name == "worker" {
-		pool, slots = flags.String("pool", "", ""), flags.Int("slots", 0, "")
+		pool, slots = flags.String("pool", "", ""), flags.Int("slots", -1, "")
 	}
 	if _, err := parseFlags(flags, args, 0); err != nil {
 		return err
