@@ -13,7 +13,14 @@ import (
 // lack some of them, and looking for them is much cheaper. It is compiled on first use.
 type Pattern struct {
 	expr     func() *regexp.Regexp
-	literals [][]string // in lower case; a match contains one of each list
+	contains condition
+}
+
+// condition is what a text contains: a literal in lower case, all of some conditions, or one of some. The zero value
+// is true for all texts.
+type condition struct {
+	literal string
+	all, or []condition
 }
 
 // NewPattern returns the pattern of an expression, which has to be valid.
@@ -22,64 +29,61 @@ func NewPattern(expr string) *Pattern {
 	if err != nil {
 		panic(err)
 	}
-	return &Pattern{lazy.Pattern(expr), literalsOf(parsed)}
+	return &Pattern{lazy.Pattern(expr), conditionOf(parsed)}
 }
 
 // maxClass is the number of characters of a class that are looked for one by one.
 const maxClass = 10
 
-// literalsOf returns lists of texts in lower case. Every match of an expression contains one of each list.
-func literalsOf(e *syntax.Regexp) (all [][]string) {
-	var list []string
+// conditionOf returns what every match of an expression contains.
+func conditionOf(e *syntax.Regexp) (c condition) {
 	switch {
 	case e.Op == syntax.OpLiteral:
-		list = []string{fold(string(e.Rune))}
+		c.literal = fold(string(e.Rune))
 	case e.Op == syntax.OpCharClass:
 		for i := 0; i < len(e.Rune); i += 2 {
 			for r := e.Rune[i]; r <= e.Rune[i+1]; r++ {
-				if list = append(list, fold(string(r))); len(list) > maxClass {
-					return nil
+				if c.or = append(c.or, condition{literal: fold(string(r))}); len(c.or) > maxClass {
+					return condition{}
 				}
 			}
 		}
 	case e.Op == syntax.OpCapture, e.Op == syntax.OpPlus, e.Op == syntax.OpRepeat && e.Min > 0:
-		return literalsOf(e.Sub[0])
+		return conditionOf(e.Sub[0])
 	case e.Op == syntax.OpConcat:
-		joined := "" // "Param" is the literals "p" of any case and "aram"
-		for _, sub := range e.Sub {
-			lists := literalsOf(sub)
-			if sub.Op != syntax.OpLiteral {
-				joined = ""
-			} else if joined += lists[0][0]; joined != lists[0][0] {
-				all[len(all)-1][0], lists = joined, nil
+		for i, sub := range e.Sub {
+			next := conditionOf(sub)
+			if i > 0 && sub.Op == syntax.OpLiteral && e.Sub[i-1].Op == syntax.OpLiteral {
+				c.all[i-1], next.literal = condition{}, c.all[i-1].literal+next.literal // "P" of any case and "aram"
 			}
-			all = append(all, lists...)
+			c.all = append(c.all, next)
 		}
-		return all
+		// Most texts contain any character.
+		c.all = slices.DeleteFunc(c.all, func(c condition) bool { return len(c.literal) < 2 && c.all == nil && c.or == nil })
 	case e.Op == syntax.OpAlternate:
 		for _, sub := range e.Sub {
-			lists := literalsOf(sub)
-			if lists == nil {
-				return nil
-			}
-			list = append(list, slices.MaxFunc(lists, func(a, b []string) int { return rarity(a) - rarity(b) })...)
+			c.or = append(c.or, conditionOf(sub))
 		}
 	}
-	if list == nil {
-		return nil
-	}
-	return [][]string{list}
+	return c
 }
 
-// rarity estimates how rare the most frequent of some literals is: long ones and signs are.
-func rarity(list []string) (least int) {
-	for i, literal := range list {
-		n := len(literal) + 3*len(strings.Trim(literal, " abcdefghijklmnopqrstuvwxyz"))
-		if least = min(least, n); i == 0 {
-			least = n
+// holds reports whether a text, which is given folded, meets the condition.
+func (c *condition) holds(text string) bool {
+	if !strings.Contains(text, c.literal) {
+		return false
+	}
+	for i := range c.all {
+		if !c.all[i].holds(text) {
+			return false
 		}
 	}
-	return least
+	for i := range c.or {
+		if c.or[i].holds(text) {
+			return true
+		}
+	}
+	return c.or == nil
 }
 
 // fold returns a text in lower case. The long s is the one letter that matches an ASCII letter and has no lower case.
@@ -87,12 +91,10 @@ func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "ſ", 
 
 // on returns the expression for a text, which may be given folded, or one that matches nothing.
 func (p *Pattern) on(folded string) *regexp.Regexp {
-	for _, list := range p.literals {
-		if !slices.ContainsFunc(list, func(l string) bool { return strings.Contains(folded, l) }) {
-			return nothing()
-		}
+	if p.contains.holds(folded) {
+		return p.expr()
 	}
-	return p.expr()
+	return nothing()
 }
 
 var nothing = lazy.Pattern(`[^\x00-\x{10FFFF}]`)
