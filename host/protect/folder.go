@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -40,29 +41,47 @@ func follow(path string) (info fs.FileInfo, err error) {
 	if runtime.GOOS == "windows" {
 		return os.Stat(path)
 	}
-	const separator = string(filepath.Separator)
-	left, at := strings.Split(path, separator), separator
-	for links := 0; len(left) > 0; left = left[1:] {
-		next := filepath.Join(at, left[0])
-		if info, err = os.Lstat(next); err != nil {
+	links := 0
+	for at := range walk(path) {
+		if info, err = os.Lstat(at); err != nil {
 			return nil, err
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
-			at = next
 			continue
 		}
-		target, err := os.Readlink(next)
-		switch links++; {
-		case err != nil:
-			return nil, err
-		case links > maxLinks:
+		if links++; links > maxLinks {
 			return nil, syscall.ELOOP
-		case OwnedByOther(info):
-			return nil, fmt.Errorf("%s is a link that belongs to another user; name the folder that it leads to", next)
-		case filepath.IsAbs(target):
-			at = separator
 		}
-		left = append([]string{""}, append(strings.Split(target, separator), left[1:]...)...)
+		if OwnedByOther(info) {
+			return nil, fmt.Errorf("%s is a link that belongs to another user; name the folder that it leads to", at)
+		}
 	}
 	return info, nil
+}
+
+// walk yields the paths of the names in an absolute path, one after the other. After a symbolic link come those of its
+// target; it goes on for ever if links lead to each other.
+func walk(path string) iter.Seq[string] {
+	const separator = string(filepath.Separator)
+	root := filepath.VolumeName(path) + separator
+	namesIn := func(path string) []string { return strings.Split(strings.TrimPrefix(path, root), separator) }
+	return func(yield func(string) bool) {
+		at, names := root, namesIn(path)
+		for len(names) > 0 {
+			next := filepath.Join(at, names[0]) // no part of at is a link
+			if !yield(next) {
+				return
+			}
+			names = names[1:]
+			target, err := os.Readlink(next)
+			if err != nil {
+				at = next
+				continue
+			}
+			if filepath.IsAbs(target) {
+				at = root
+			}
+			names = append(namesIn(target), names...)
+		}
+	}
 }

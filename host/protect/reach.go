@@ -254,32 +254,13 @@ func (o *Files) Guard() *Guard {
 
 // foldersTo returns the folders through which a path leads. If a name in it is a symbolic link, they include the
 // folders through which the link's target leads.
-func foldersTo(path string) []string {
+func foldersTo(path string) (folders []string) {
 	const most = 256
-	separator := string(filepath.Separator)
-	root := filepath.VolumeName(path) + separator
-	at, names := root, strings.Split(strings.TrimPrefix(path, root), separator)
-	var folders []string
-	for len(names) > 0 && len(folders) < most {
-		name := names[0]
-		names = names[1:]
-		switch name {
-		case "", ".":
-			continue
-		case "..":
-			at = filepath.Dir(at) // no part of it is a link
-			continue
+	for at := range walk(path) {
+		if len(folders) == most {
+			break
 		}
-		folders = append(folders, at)
-		target, err := os.Readlink(filepath.Join(at, name))
-		if err != nil {
-			at = filepath.Join(at, name)
-			continue
-		}
-		if filepath.IsAbs(target) {
-			at = root
-		}
-		names = append(strings.Split(strings.TrimPrefix(target, root), separator), names...)
+		folders = append(folders, filepath.Dir(at))
 	}
 	return folders
 }
