@@ -41,11 +41,11 @@ var maxLines = map[string]int{
 	"host/approve":             449,   // what waits for a person, in files; all who may answer are asked
 	"host/policy":              3400,  // settings, secrets, logins; quotas; confirmation; pools; Check; full disks; TOML
 	"host/egress":              869,   // secrets in the query, as basic credentials, as cookies; tracers
-	"host/protect":             893,   // files out of reach; what identifies a file, from four rooms; links to folders
+	"host/protect":             890,   // files out of reach; what identifies a file, from four rooms; links to folders
 	"host/api/openapi":         1814,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts (once each), schemas; rights; others
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4916,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
+	"host/mcp":                 4922,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
 	"host/wasm":                10940, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4233,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
@@ -66,7 +66,7 @@ var maxLines = map[string]int{
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags
 	"cmd/parleyd":              1602,  // the service, a module of its own; a fleet, its accounts and records; types
-	"cmd":                      14608, // documents in the binary; logins; names, times; other programs; groups of APIs
+	"cmd":                      14612, // documents in the binary; logins; names, times; other programs; groups of APIs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1462,  // older versions, confirmed; tools in use; what is published; full disks
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -22,8 +23,14 @@ const (
 // empty. It is safe for concurrent use.
 type Replay struct {
 	mu       sync.Mutex
-	sessions map[string][]*events
+	sessions map[string]*replayed
 	size     int // bytes of all events
+}
+
+// replayed is what is kept of a session.
+type replayed struct {
+	streams []*events // the first one lasts as long as the session, the others are of its last requests
+	size    int       // bytes of their events
 }
 
 // events are the last events of a stream.
@@ -40,10 +47,14 @@ func (r *Replay) Open(_ context.Context, session, stream string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sessions == nil {
-		r.sessions = map[string][]*events{}
+		r.sessions = map[string]*replayed{}
 	}
-	r.sessions[session] = append(r.sessions[session], &events{stream: stream})
-	r.drop(session)
+	of := cmp.Or(r.sessions[session], &replayed{})
+	r.sessions[session] = of
+	if of.streams = append(of.streams, &events{stream: stream}); len(of.streams) > maxReplayStreams {
+		r.drop(of, of.streams[1], func() bool { return true })
+		of.streams = slices.Delete(of.streams, 1, 2)
+	}
 	return nil
 }
 
@@ -51,28 +62,24 @@ func (r *Replay) Open(_ context.Context, session, stream string) error {
 func (r *Replay) Append(_ context.Context, session, stream string, data []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.find(session, stream); e != nil {
-		e.data = append(e.data, data)
-		r.size += len(data)
-		r.drop(session)
+	of, e := r.find(session, stream)
+	if e == nil {
+		return nil
+	}
+	e.data = append(e.data, data)
+	of.size, r.size = of.size+len(data), r.size+len(data)
+	for _, oldest := range of.streams {
+		r.drop(of, oldest, func() bool { return of.size > maxReplayBytes || r.size > maxReplayTotal })
 	}
 	return nil
 }
 
-// drop drops the oldest events of a session until they are within the bounds.
-func (r *Replay) drop(session string) {
-	of, size := r.sessions[session], 0
-	for i, e := range slices.Backward(of) {
-		for _, data := range e.data {
-			size += len(data)
-		}
-		for len(e.data) > 0 && (size > maxReplayBytes || r.size > maxReplayTotal || i > 0 && i <= len(of)-maxReplayStreams) {
-			size, r.size = size-len(e.data[0]), r.size-len(e.data[0])
-			e.data, e.first = e.data[1:], e.first+1
-		}
-	}
-	if len(of) > maxReplayStreams { // of[0] lasts as long as the session
-		r.sessions[session] = slices.Delete(of, 1, len(of)-maxReplayStreams+1)
+// drop drops the oldest events of a stream while there are too many.
+func (r *Replay) drop(of *replayed, e *events, tooMany func() bool) {
+	for len(e.data) > 0 && tooMany() {
+		n := len(e.data[0])
+		of.size, r.size, e.data[0] = of.size-n, r.size-n, nil
+		e.data, e.first = e.data[1:], e.first+1
 	}
 }
 
@@ -80,7 +87,7 @@ func (r *Replay) drop(session string) {
 func (r *Replay) After(_ context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.find(session, stream)
+	_, e := r.find(session, stream)
 	if e == nil || index+1 < e.first {
 		return func(yield func([]byte, error) bool) { yield(nil, errors.New("the events are no longer stored")) }
 	}
@@ -98,20 +105,21 @@ func (r *Replay) After(_ context.Context, session, stream string, index int) ite
 func (r *Replay) SessionClosed(_ context.Context, session string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.sessions[session] {
-		for _, data := range e.data {
-			r.size -= len(data)
-		}
+	if of := r.sessions[session]; of != nil {
+		r.size -= of.size
+		delete(r.sessions, session)
 	}
-	delete(r.sessions, session)
 	return nil
 }
 
-// find returns the events of a stream, or nil.
-func (r *Replay) find(session, stream string) *events {
+// find returns what is kept of a session, and the events of a stream of it, or nil.
+func (r *Replay) find(session, stream string) (*replayed, *events) {
 	of := r.sessions[session]
-	if i := slices.IndexFunc(of, func(e *events) bool { return e.stream == stream }); i >= 0 {
-		return of[i]
+	if of == nil {
+		return nil, nil
 	}
-	return nil
+	if i := slices.IndexFunc(of.streams, func(e *events) bool { return e.stream == stream }); i >= 0 {
+		return of, of.streams[i]
+	}
+	return of, nil
 }

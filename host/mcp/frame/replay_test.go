@@ -17,7 +17,7 @@ func TestReplayIsBounded(t *testing.T) {
 		_ = r.Append(ctx, "s", stream, bytes.Repeat([]byte("x"), 20<<10))
 	}
 	_ = r.Append(ctx, "s", "", []byte("last"))
-	if streams := len(r.sessions["s"]); streams > maxReplayStreams || r.size > maxReplayBytes {
+	if streams := len(r.sessions["s"].streams); streams > maxReplayStreams || r.size > maxReplayBytes {
 		t.Errorf("%d streams of %d bytes are stored", streams, r.size)
 	}
 	for stream, want := range map[string]string{"": "last", "999": "x", "0": "", "unknown": ""} {

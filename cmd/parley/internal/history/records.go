@@ -122,11 +122,15 @@ func (j journal[R]) show(f Filter, opts *pageOptions, line string, then func([]R
 // widen replaces the names in a filter by patterns that match them as parts of names. It reports whether there are
 // records of these.
 func (j journal[R]) widen(filter record.Filter, flags *pflag.FlagSet) bool {
+	widened := false
 	for option, name := range map[string]*string{"tool": &filter.Tool, "caller": &filter.Caller} {
 		if *name != "" && !strings.Contains(*name, "*") {
-			*name = "*" + *name + "*"
+			widened, *name = true, "*"+*name+"*"
 			_ = flags.Set(option, *name)
 		}
+	}
+	if !widened {
+		return false
 	}
 	page, err := j.records(nil).Page(filter, "", 1)
 	return err == nil && len(page.Records) > 0

@@ -221,6 +221,7 @@ func (b *batch) checkLine(text []byte, number int) *host.Error {
 	if whole == nil { // leave out fields that no call has
 		whole = e.Template
 	}
+	// A string may be the name of a tool.
 	if whole == nil || json.Unmarshal(whole, &meant) != nil || json.Unmarshal(text, &given) != nil && text[0] != '"' {
 		return e
 	}

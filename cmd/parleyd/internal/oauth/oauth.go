@@ -125,7 +125,7 @@ func (v *Verifier) Verify(ctx context.Context, text string) (access.Token, error
 	return access.Token{}, host.Errorf(host.Denied, "the token is valid, but none of [[oauth.callers]] matches its claims")
 }
 
-// timeOf returns the time of a claim, zero if there is none.
+// timeOf returns the time that a claim gives, or the zero time without the claim.
 func timeOf(claim any) (time.Time, error) {
 	if claim == nil {
 		return time.Time{}, nil
