@@ -87,7 +87,7 @@ func (a *asker) asksByRetry() bool {
 
 // elicit asks with a request to the client, as revisions with sessions do.
 func (a *asker) elicit(ctx context.Context, q *approval.Approval) (approval.Reply, error) {
-	hungUp, stored := hungUp(ctx), ctx // stored ends when the reply is stored
+	hungUp, stored := hungUp(ctx), ctx // stored ends once the reply is stored
 	ctx, cancel := context.WithTimeoutCause(ctx, confirmTimeout,
 		approval.NoApproverError(fmt.Sprintf("nobody replied within %s", confirmTimeout)))
 	defer cancel()
@@ -96,8 +96,12 @@ func (a *asker) elicit(ctx context.Context, q *approval.Approval) (approval.Repl
 		<-ctx.Done()
 		return approval.Reply{}, context.Cause(ctx)
 	}
-	context.AfterFunc(stored, func() { a.server.asked.Delete(q.ID) })
 	reply, err := a.request.Session.Elicit(ctx, elicitParams(q))
+	keep := confirmTimeout // a call that read the approval before the reply was stored must not ask again
+	if err != nil {
+		keep = 0
+	}
+	context.AfterFunc(stored, func() { time.AfterFunc(keep, func() { a.server.asked.Delete(q.ID) }) })
 	switch {
 	case hungUp.Err() != nil:
 		return approval.Reply{}, approval.NoApproverError("the client disconnected")
