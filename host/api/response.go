@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"html"
 	"math"
 	"mime"
@@ -88,8 +89,8 @@ func (p *response) result() (*job.Result, error) {
 			return &job.Result{Data: []byte("null")}, nil
 		}
 		if _, err := jsontext.Decode([]byte(text), jsontext.Limits{Bytes: len(text)}); err != nil {
-			return nil, host.Errorf(host.InvalidResult, "the response of %s is not JSON, but says %s (%v); it begins with %s",
-				p.request.binding.Method, media, err, quoted(plainText(text), 200))
+			return &job.Result{Data: jsontext.AppendString(nil, text), Warnings: []string{fmt.Sprintf(
+				"the response says %s, but is not JSON (%v); the result is its text", manifest.CleanLine(media), err)}}, nil
 		}
 		return &job.Result{Data: []byte(text)}, nil
 	case kindText:

@@ -24,6 +24,7 @@ func TestResponses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
 	defer server.Close()
 	const get, head = `{"method":"GET","path":"/"}`, `{"method":"HEAD","path":"/"}`
+	notJSON := []string{"says application/json, but is not JSON"}
 	date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	for _, test := range []struct {
 		name, binding string
@@ -48,8 +49,10 @@ func TestResponses(t *testing.T) {
 		{"nothing", get, 200, "", "", `null`, 0, nil},
 		{"204", get, 204, "", "", `null`, 0, nil},
 		{"the head", head, 200, "Content-Type: application/json", "", `null`, 0, nil},
-		{"HTML for JSON", get, 200, "Content-Type: application/json", "<b>Down</b>", "", 106, []string{"not JSON", "Down"}},
-		{"cut JSON", get, 200, "Content-Type: application/json", `{"a":`, "", 106, []string{"not JSON"}},
+		{"HTML for JSON", get, 200, "Content-Type: application/json", "<b>Down</b>", `"<b>Down</b>"`, 0, notJSON},
+		{"cut JSON", get, 200, "Content-Type: application/json", `{"a":`, `"{\"a\":"`, 0, notJSON},
+		{"a key twice", get, 200, "Content-Type: application/json", `{"a":1,"a":2}`, `"{\"a\":1,\"a\":2}"`, 0, notJSON},
+		{"a word", get, 200, "Content-Type: application/json", `OK`, `"OK"`, 0, notJSON},
 		{"another place", get, 302, "Location: http://other.test/", "", "", 1, []string{"302", "not followed"}},
 		{"not modified", get, 304, "", "", "", 1, []string{"304 Not Modified"}},
 		{"401", get, 401, "", "", "", 10, []string{"401 Unauthorized"}},
@@ -90,6 +93,9 @@ func TestResponses(t *testing.T) {
 		}
 		if exit != test.exit || exit == 0 && got != test.data {
 			t.Errorf("%s: exit %d, %s", test.name, exit, got)
+		}
+		if err == nil {
+			got += strings.Join(result.Warnings, "; ")
 		}
 		for _, part := range test.says {
 			if !strings.Contains(got, part) {
