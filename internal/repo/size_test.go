@@ -49,7 +49,7 @@ var maxLines = map[string]int{
 	"host/wasm":                10940, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4233,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
-	"host/api":                 881,   // logins; requests by bindings, styles in all places, answers, next pages
+	"host/api":                 882,   // logins; requests by bindings, styles in all places, answers, next pages
 	"host/login":               440,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           353,
 	"host/oci":                 1032, // what a word names, and how it is fetched, from the commands; all challenges; tags
@@ -82,7 +82,7 @@ var maxLines = map[string]int{
 	"host/reference":           168, // what a plan does not find; what there is
 
 	"cmd/parleyd/internal/telemetry":       632,  // spans, metrics and logs of the service; links, revisions, sessions
-	"cmd/parleyd/internal/fleet":           2774, // fronts, workers, policy; renewal, limits; windows of messages
+	"cmd/parleyd/internal/fleet":           2773, // fronts, workers, policy; renewal, limits; windows of messages
 	"cmd/parleyd/internal/fleet/fleettest": 404,  // NATS for tests, a network that fails or is slow; children, waiting
 }
 

@@ -108,8 +108,7 @@ var (
 	reservation   = time.Second             // of a slot, for the call
 	beginPatience = 2 * time.Second         // of a front, for the first message of a call
 	pingEvery     = 250 * time.Millisecond  // of a front, to each worker that runs its calls
-	pingPatience  = 2500 * time.Millisecond // of a front, for a sign of life
-	frontPatience = 3 * time.Second         // of a worker, for the next ping
+	signPatience  = 2500 * time.Millisecond // of a front or a worker, for a sign of life of the other
 	suspicion     = 5 * time.Second         // after which a front offers again to a worker that was silent
 	askEvery      = 5 * time.Second         // of the first call of a queue: who is there? A worker may go without a word
 	patience      = 5 * time.Second         // of a call, for the server, or for the first worker of a pool

@@ -603,7 +603,7 @@ func TestServerRestarts(t *testing.T) {
 		t.Parallel()
 		testServerRestarts(t, func(server *fleettest.Server) {
 			server.Pause()
-			time.Sleep(patience + pingPatience)
+			time.Sleep(patience + signPatience)
 		}, (*fleettest.Server).Continue)
 	})
 }

@@ -387,8 +387,8 @@ func (f *Front) watch(w *peer) {
 			f.mu.Unlock()
 			return
 		}
-		if time.Since(w.heard) > pingPatience {
-			f.lose(w.calls, fmt.Sprintf("no sign of life for %s", pingPatience))
+		if time.Since(w.heard) > signPatience {
+			f.lose(w.calls, fmt.Sprintf("no sign of life for %s", signPatience))
 		}
 		for _, s := range w.calls {
 			if time.Since(s.accepted) > beginPatience && !s.hasBegun() {

@@ -43,7 +43,7 @@ func TestFrontEnds(t *testing.T) {
 			began := time.Now()
 			if end == syscall.SIGKILL {
 				w.await("the end of the call that asks", func() bool { return w.free() > 0 })
-				if took := time.Since(began); took > frontPatience {
+				if took := time.Since(began); took > signPatience {
 					t.Errorf("the call that asks has ended after %s", took)
 				}
 			}

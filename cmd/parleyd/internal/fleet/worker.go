@@ -209,10 +209,10 @@ func (w *Worker) receive(m *nats.Msg) {
 	case !first && !j.begun:
 		j.timer.Reset(0) // the call has ended before it began
 	case first && j.timer.Stop():
-		j.begun, j.timer = true, time.AfterFunc(frontPatience, func() { j.end("its front is silent") })
+		j.begun, j.timer = true, time.AfterFunc(signPatience, func() { j.end("its front is silent") })
 		go w.run(j)
 	case j.begun && !isNobody(m):
-		j.timer.Reset(frontPatience)
+		j.timer.Reset(signPatience)
 	}
 }
 
@@ -280,7 +280,7 @@ func (w *Worker) answer(m *nats.Msg) {
 		case j == nil || j.front != front:
 			unknown = append(unknown, id)
 		case j.begun:
-			j.timer.Reset(frontPatience)
+			j.timer.Reset(signPatience)
 		}
 	}
 	w.mu.Unlock()
