@@ -27,8 +27,9 @@ RACE := ./cdp/internal/keeper/... ./host ./host/approve ./host/call ./host/recor
 RACE_WASM := TestProvider|TestConcurrent|TestHammer|TestSwapped|TestSharedCache|TestTooManyCalls|TestGarbageCollection|TestHostCalls|TestCompileInterrupted|TestDeadline|TestIsolatedDeadline|TestBusy
 
 # Three runs share the cores, and of each two tests at a time: with more, tests of deadlines wait for the processor
-# instead of for what they test. `make lint` vets, with more checks than go test.
-TESTFLAGS := -timeout 40m -p 1 -parallel 2 -vet=off
+# instead of for what they test. `make lint` vets, with more checks than go test; debug information takes a third of the
+# time of linking.
+TESTFLAGS := -timeout 40m -p 1 -parallel 2 -vet=off -ldflags=-w
 
 # How long each fuzz target runs, and how many times the hammer tests repeat themselves.
 FUZZTIME ?= 30s
