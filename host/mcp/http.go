@@ -218,6 +218,8 @@ func (m *modeServer) serveFramed(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet { // the stream of messages that the server sends unprompted
 		defer m.of.watch()()
 	}
+	r, served := m.of.replay.Take(r)
+	defer served()
 	m.stateful.ServeHTTP(w, r)
 }
 

@@ -45,7 +45,7 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1814,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts (once each), schemas; rights; others
 	"host/internal/index":      3433,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4926,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
+	"host/mcp":                 4964,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
 	"host/wasm":                10940, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4233,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md

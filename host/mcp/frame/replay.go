@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -38,12 +40,52 @@ type events struct {
 	stream string
 	first  int // index of data[0]
 	data   [][]byte
+	on     *sending // the request that it is sent on, or was
+}
+
+// sending is a request whose response a stream is sent on.
+type sending struct {
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+// sendingKey is the key of the sending in a request's context.
+type sendingKey struct{}
+
+// Take prepares a request of a session, and returns it with a function to call when it has been served. A request that
+// resumes a stream ends the one on which it is still sent: the client has lost the connection before this side knows.
+func (r *Replay) Take(q *http.Request) (*http.Request, func()) {
+	ctx, end := context.WithCancel(q.Context())
+	on, ended := &sending{end, make(chan struct{})}, (<-chan struct{})(nil)
+	if q.Method == http.MethodGet {
+		last := q.Header.Get("Last-Event-ID")
+		stream, _, _ := strings.Cut(last, "_") // as the SDK names events; "" is the stream of the session
+		r.mu.Lock()
+		if _, e := r.find(q.Header.Get("Mcp-Session-Id"), stream); e != nil {
+			if e.on != nil && last != "" {
+				e.on.end()
+				ended = e.on.ended
+			}
+			e.on = on
+		}
+		r.mu.Unlock()
+	}
+	if ended != nil {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
+	}
+	return q.WithContext(context.WithValue(ctx, sendingKey{}, on)), func() {
+		end()
+		close(on.ended)
+	}
 }
 
 var _ sdk.EventStore = (*Replay)(nil)
 
 // Open implements [sdk.EventStore].
-func (r *Replay) Open(_ context.Context, session, stream string) error {
+func (r *Replay) Open(ctx context.Context, session, stream string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sessions == nil {
@@ -51,7 +93,8 @@ func (r *Replay) Open(_ context.Context, session, stream string) error {
 	}
 	of := cmp.Or(r.sessions[session], &replayed{})
 	r.sessions[session] = of
-	if of.streams = append(of.streams, &events{stream: stream}); len(of.streams) > maxReplayStreams {
+	on, _ := ctx.Value(sendingKey{}).(*sending)
+	if of.streams = append(of.streams, &events{stream: stream, on: on}); len(of.streams) > maxReplayStreams {
 		r.drop(of, of.streams[1], func() bool { return true })
 		of.streams = slices.Delete(of.streams, 1, 2)
 	}
