@@ -188,7 +188,7 @@ func TestSecretsOfRequests(t *testing.T) {
 		h.must(value, "secret", "set", name)
 	}
 	h.env["PARLEY_TRACES_VALUES"] = "true"
-	codes := map[string]int{"page": 106, "fail": 14, "leak": 82, "lost": 82}
+	codes := map[string]int{"fail": 14, "leak": 82, "lost": 82}
 	for _, tool := range tools {
 		for _, more := range [][]string{nil, {"--json"}, {"--debug"}, {"--session", "s", "--max-bytes", "40"}, {"--dry-run"},
 			{"--params", `{"q":"` + values["API_TOKEN"][:5] + `"}`}} {
@@ -296,7 +296,10 @@ func lastLine(t *testing.T, files []string, with string, v any) (found string) {
 // TestHostileAPIs calls servers that do what they should not. Each call ends within its limits, in the exit code for
 // what happened, with what to do next.
 func TestHostileAPIs(t *testing.T) {
-	const page = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+	const (
+		page    = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+		notJSON = "warning: the response says application/json, but is not JSON"
+	)
 	forever := func(w io.Writer, text string, pause time.Duration) {
 		for {
 			if _, err := io.WriteString(w, text); err != nil {
@@ -347,16 +350,15 @@ func TestHostileAPIs(t *testing.T) {
 		{"busy", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n\r\n", nil, 15, []string{"retry after 7 s"}},
 		{"cookie", page + "Set-Cookie: s=cookie-canary\r\n\r\n{}", nil, 0, []string{"{}"}},
 		{"refused", "HTTP/1.1 403 Forbidden\r\nSet-Cookie: s=cookie-canary\r\n\r\n", nil, 11, []string{"403 Forbidden"}},
-		{"html", page + "\r\n<html><h1>Down for repairs</h1>", nil, 106, []string{"not JSON", "Down for repairs"}},
+		{"html", page + "\r\n<html><h1>Down for repairs</h1>", nil, 0, []string{notJSON, "Down for repairs"}},
 		{"cut", page + "Transfer-Encoding: chunked\r\n\r\n5\r\n[1,2,\r\n5\r\n3", nil, 105,
 			[]string{"ends before it is complete"}},
 		{"short", page + "Content-Length: 100\r\n\r\n[1,2", nil, 105, []string{"ends before it is complete"}},
 		{"bytes", page + "\r\n{\"a\":\"\xff\xfe\"}", nil, 0, []string{`"application/json"`}},
 		{"long", page + "\r\n[" + strings.Repeat("1,", 200_000) + "1]", nil, 0, []string{"1,1,1,1"}},
-		{"deep", page + "\r\n" + strings.Repeat("[", 200_000), nil, 106, []string{"not JSON"}},
-		{"twice", page + "\r\n{\"a\":1,\"a\":2}", nil, 106, []string{"not JSON"}},
+		{"deep", page + "\r\n" + strings.Repeat("[", 200_000), nil, 0, []string{notJSON}},
+		{"twice", page + "\r\n{\"a\":1,\"a\":2}", nil, 0, []string{notJSON, `{\"a\":1,\"a\":2}`}},
 		{"post-cut", page + "Content-Length: 9\r\n\r\n{", nil, 105, []string{"sent and may have changed something"}},
-		{"post-html", page + "\r\n<p>", nil, 106, []string{"sent and may have changed something", "--describe"}},
 		{"post-slow", "", func(w io.Writer) { forever(w, " ", 10*time.Millisecond) }, 102, []string{"may have changed"}},
 		{"post-busy", "HTTP/1.1 429 X\r\nRetry-After: 7\r\n\r\n", nil, 15, []string{"retry after 7 s"}},
 		{"upgrade", "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", nil, 105,
@@ -395,7 +397,7 @@ func TestHostileAPIs(t *testing.T) {
 		if took := time.Since(began); took > 10*promised {
 			t.Errorf("%s took %s", row.name, took)
 		}
-		if code != row.exit || code == 0 && strings.Contains(errs, "warning") {
+		if code != row.exit || code == 0 && strings.Contains(errs, "warning") && !slices.Contains(row.says, notJSON) {
 			t.Errorf("%s: exit %d, want %d: %.300s%s", row.name, code, row.exit, out, errs)
 		}
 		for _, part := range row.says {
