@@ -149,7 +149,7 @@ func runFleet(args []string, out io.Writer) error {
 			}
 			return err
 		})
-	case "help", "-h", "--help":
+	case "help":
 		fmt.Fprint(out, fleetUsage)
 		return nil
 	}

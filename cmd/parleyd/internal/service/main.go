@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parleyd/internal/config"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet"
 	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/records"
+	"github.com/parley-tools/parley/cmd/parleyd/internal/fleet/setup"
 	"github.com/parley-tools/parley/host"
 )
 
@@ -24,7 +26,8 @@ const usage = `parleyd serves the tools of Parley over MCP.
 
   parleyd serve [--config FILE]   serve until SIGTERM; SIGHUP reads the files again
   parleyd check [--config FILE]   check the configuration
-  parleyd worker [--config FILE]  run calls of the fleet's fronts until SIGTERM [--pool P] [--slots N]
+  parleyd worker [--config FILE] [--pool NAME] [--slots N]
+                                  run calls of the fleet's fronts until SIGTERM
   parleyd fleet COMMAND           operate a fleet: init, publish, status, explain, drain
   parleyd version
 
@@ -33,10 +36,11 @@ FILE is ` + defaultConfig + ` by default.
 
 // Main runs a command line and returns the exit code.
 func Main(args []string, out, errs io.Writer) int {
-	name := "help"
-	if len(args) > 0 {
-		name, args = args[0], args[1:]
+	if len(args) == 0 || slices.ContainsFunc(args, isHelp) {
+		fmt.Fprint(out, help(args))
+		return 0
 	}
+	name, args := args[0], args[1:]
 	var err error
 	switch name {
 	case "serve", "check", "worker":
@@ -45,7 +49,7 @@ func Main(args []string, out, errs io.Writer) int {
 		err = runFleet(args, out)
 	case "version":
 		fmt.Fprintln(out, parley.Version)
-	case "help", "-h", "--help":
+	case "help":
 		fmt.Fprint(out, usage)
 	default:
 		err = host.Errorf(host.InvalidArgs, "unknown command %q; expected serve, check, worker, fleet or version", name)
@@ -59,6 +63,19 @@ func Main(args []string, out, errs io.Writer) int {
 		fmt.Fprintf(errs, "Tip: %s\n", next)
 	}
 	return e.ExitCode()
+}
+
+func isHelp(arg string) bool { return arg == "-h" || arg == "--help" }
+
+// help returns the help for a command line.
+func help(args []string) string {
+	switch {
+	case len(args) < 2 || args[0] != "fleet":
+		return usage
+	case args[1] == "init":
+		return setup.Usage
+	}
+	return fleetUsage
 }
 
 // runConfigured runs a command whose only argument is the configuration file.

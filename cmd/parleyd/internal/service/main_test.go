@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,23 @@ func TestCommandLines(t *testing.T) {
 		text := errs.String()
 		if code != 81 && code != 88 || !strings.Contains(text, want) || strings.Contains(text, "flag ") || out.Len() > 0 {
 			t.Errorf("parleyd %s: %d, %s%s; expected %q", line, code, &out, text, want)
+		}
+	}
+}
+
+// TestHelp checks that each command that the help names has help itself, which names the command.
+func TestHelp(t *testing.T) {
+	commands := regexp.MustCompile(`(?m)^  (parleyd(?: [a-z]+)+)`).FindAllStringSubmatch(usage+fleetUsage, -1)
+	if len(commands) < 9 {
+		t.Fatal("the help has only the commands ", commands)
+	}
+	for _, c := range commands {
+		for _, option := range []string{"--help", "-h"} {
+			var out, errs bytes.Buffer
+			if code := Main(append(strings.Fields(c[1])[1:], option), &out, &errs); code != 0 || errs.Len() > 0 ||
+				!strings.Contains(out.String(), c[1]) {
+				t.Errorf("%s %s: %d, %s%s", c[1], option, code, &out, &errs)
+			}
 		}
 	}
 }
