@@ -515,6 +515,65 @@ func TestPolicyIsDocumented(t *testing.T) {
 	}
 }
 
+// commandWords matches the words of a command before its arguments.
+var commandWords = regexp.MustCompile(`^[a-z]+( [a-z]+)*`)
+
+// TestCommandsAreDocumented checks that the documents name each command: as `parley GROUP NAME`, or by its last word in
+// a paragraph about its group.
+func TestCommandsAreDocumented(t *testing.T) {
+	out := output(t, filepath.Join(binaryFolder(t), executable()), t.TempDir(), "", "--help", "--json", "--full")
+	var help struct{ Commands []struct{ Name string } }
+	if err := json.Unmarshal([]byte(out), &help); err != nil || len(help.Commands) < 50 {
+		t.Fatalf("parley --help --json --full: %v, %d commands", err, len(help.Commands))
+	}
+	var paragraphs []string
+	for _, page := range manual(t) {
+		paragraphs = append(paragraphs, strings.Split(page.text, "\n\n")...)
+	}
+	for _, command := range help.Commands {
+		words := commandWords.FindString(command.Name)
+		group, name, _ := strings.Cut(words, " ")
+		whole := regexp.MustCompile(`\b` + words + `\b`)
+		if !slices.ContainsFunc(paragraphs, func(p string) bool {
+			return whole.MatchString(strings.ReplaceAll(p, "\n", " ")) ||
+				name != "" && strings.Contains(p, group) && strings.Contains(p, "`"+name)
+		}) {
+			t.Errorf("neither README.md nor docs names the command %s", command.Name)
+		}
+	}
+}
+
+// environment matches the variables that code reads by name.
+var environment = regexp.MustCompile(`(?:Getenv|LookupEnv|\.Env)\("([A-Z_]+)"\)`)
+
+// TestVariablesAreDocumented checks that docs/files.md names the variables that Parley reads, except those of the Go
+// runtime.
+func TestVariablesAreDocumented(t *testing.T) {
+	page := read(t, "docs/files.md").text
+	found := 0
+	for _, folder := range []string{"cdp", "cmd/parley", "host", "manifest"} {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			code, err := os.ReadFile(name)
+			for _, match := range environment.FindAllStringSubmatch(string(code), -1) {
+				found++
+				if match[1] != "GOGC" && !strings.Contains(page, match[1]) {
+					t.Errorf("%s reads %s, which docs/files.md does not name", name, match[1])
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d variables were found", found)
+	}
+}
+
 func write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {

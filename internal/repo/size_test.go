@@ -65,7 +65,7 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper/page": 7276,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
 	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
 	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags
-	"cmd/parleyd":              1602,  // the service, a module of its own; a fleet, its accounts and records; types
+	"cmd/parleyd":              1611,  // the service, a module of its own; a fleet, its accounts and records; help; types
 	"cmd":                      14612, // documents in the binary; logins; names, times; other programs; groups of APIs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1462,  // older versions, confirmed; tools in use; what is published; full disks

@@ -46,7 +46,7 @@ func runSessionList(ctx context.Context, app *command.App, opts *sessionListOpti
 	next := []string{"parley session show NAME", "parley session end NAME"}
 	return app.Print(data, next, func(w io.Writer) {
 		if data.Total == 0 {
-			fmt.Fprintln(w, "No session was used in the last 24 hours.")
+			fmt.Fprintln(w, "No session of the last 24 hours has pages, results or shown documentation.")
 			return
 		}
 		for _, s := range data.Sessions {

@@ -84,10 +84,7 @@ front is enough for status and explain, which goes by the policy that the user o
 
 // runFleet runs a command of parleyd fleet.
 func runFleet(args []string, out io.Writer) error {
-	name := "help"
-	if len(args) > 0 {
-		name, args = args[0], args[1:]
-	}
+	name, args := args[0], args[1:]
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	flags := newFlags("fleet " + name)
@@ -149,9 +146,6 @@ func runFleet(args []string, out io.Writer) error {
 			}
 			return err
 		})
-	case "help":
-		fmt.Fprint(out, fleetUsage)
-		return nil
 	}
 	return host.Errorf(host.InvalidArgs, "unknown command %q; expected init, publish, status, explain or drain",
 		manifest.CleanLine(name))

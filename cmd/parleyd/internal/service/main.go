@@ -36,8 +36,8 @@ FILE is ` + defaultConfig + ` by default.
 
 // Main runs a command line and returns the exit code.
 func Main(args []string, out, errs io.Writer) int {
-	if len(args) == 0 || slices.ContainsFunc(args, isHelp) {
-		fmt.Fprint(out, help(args))
+	if text := help(args); text != "" {
+		fmt.Fprint(out, text)
 		return 0
 	}
 	name, args := args[0], args[1:]
@@ -49,8 +49,6 @@ func Main(args []string, out, errs io.Writer) int {
 		err = runFleet(args, out)
 	case "version":
 		fmt.Fprintln(out, parley.Version)
-	case "help":
-		fmt.Fprint(out, usage)
 	default:
 		err = host.Errorf(host.InvalidArgs, "unknown command %q; expected serve, check, worker, fleet or version", name)
 	}
@@ -65,17 +63,19 @@ func Main(args []string, out, errs io.Writer) int {
 	return e.ExitCode()
 }
 
-func isHelp(arg string) bool { return arg == "-h" || arg == "--help" }
-
-// help returns the help for a command line.
+// help returns the help for a command line that asks for it or that names no command, else "".
 func help(args []string) string {
-	switch {
-	case len(args) < 2 || args[0] != "fleet":
-		return usage
-	case args[1] == "init":
+	words := append(slices.Clone(args), "help", "help")
+	isFleet := words[0] == "fleet"
+	switch asks := slices.Contains(args, "--help") || slices.Contains(args, "-h"); {
+	case isFleet && words[1] == "init" && asks:
 		return setup.Usage
+	case isFleet && (words[1] == "help" || asks):
+		return fleetUsage
+	case words[0] == "help" || asks:
+		return usage
 	}
-	return fleetUsage
+	return ""
 }
 
 // runConfigured runs a command whose only argument is the configuration file.
