@@ -97,18 +97,10 @@ func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.
 	return root
 }
 
-// commandTable returns the commands below the root, in the order in which help lists them. It is created once,
-// because each check of a line needs it.
+// commandTable returns the commands below the root. It is created once, because each check of a line needs it.
 var commandTable = sync.OnceValue(func() []command.Maker {
-	const order = "search call batch code plan result plugin policy approvals audit trace stats secret login logout " +
-		"session runner config mcp docs learn doctor list help version completion"
-	names := strings.Fields(order)
-	all := slices.Concat(tools.Commands, plugins.Commands, admin.Commands, history.Commands, learning.Commands,
+	return slices.Concat(tools.Commands, plugins.Commands, admin.Commands, history.Commands, learning.Commands,
 		serve.Commands, []command.Maker{completionCommand})
-	slices.SortFunc(all, func(a, b command.Maker) int {
-		return slices.Index(names, a.Name()) - slices.Index(names, b.Name())
-	})
-	return all
 })
 
 // flagError turns an error of pflag into one that says what was given, what exists and what to type next.
