@@ -83,6 +83,15 @@ func manual(t *testing.T) []document {
 	return all
 }
 
+// references returns the pages of sdk that people write, whose examples are run, too. A test compares sdk/manifest.md
+// with its source.
+func references(t *testing.T) (all []document) {
+	for _, name := range []string{"README", "abi", "extism", "http", "script", "wasi"} {
+		all = append(all, read(t, "sdk/"+name+".md"))
+	}
+	return all
+}
+
 func read(t *testing.T, path string) document {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
@@ -173,8 +182,7 @@ func TestExamples(t *testing.T) {
 	}
 	bin := binaryFolder(t)
 	found := map[string]bool{}
-	for _, page := range append(manual(t), read(t, "sdk/abi.md"), read(t, "sdk/wasi.md"), read(t, "sdk/script.md"),
-		read(t, "sdk/extism.md")) {
+	for _, page := range append(manual(t), references(t)...) {
 		for _, block := range blocks(page.text) {
 			found[block.kind] = true
 		}
@@ -318,8 +326,8 @@ func TestLinks(t *testing.T) {
 // prose returns the pages that are written for people: the manual and what accompanies it.
 func prose(t *testing.T) []document {
 	t.Helper()
-	all := manual(t)
-	for _, name := range []string{"CONTRIBUTING.md", "RATIONALE.md", "SECURITY.md"} {
+	all := append(manual(t), references(t)...)
+	for _, name := range []string{"CONTRIBUTING.md", "RATIONALE.md", "SECURITY.md", "manifest/RULES.md"} {
 		all = append(all, read(t, name))
 	}
 	return all
@@ -512,6 +520,41 @@ func TestPolicyIsDocumented(t *testing.T) {
 	walk(schema)
 	if keys < 20 {
 		t.Errorf("only %d keys were found in the schema", keys)
+	}
+}
+
+// TestApprovalsAreDocumented checks that docs/policy.md has a row for each kind of approval.
+func TestApprovalsAreDocumented(t *testing.T) {
+	page := read(t, "docs/policy.md").text
+	kinds := regexp.MustCompile(`Kind = "(\w+)"`).FindAllStringSubmatch(read(t, "host/approval/approval.go").text, -1)
+	if len(kinds) < 3 {
+		t.Fatalf("host/approval has the kinds %v", kinds)
+	}
+	for _, kind := range kinds {
+		if !strings.Contains(page, "\n| `"+kind[1]+"` |") {
+			t.Errorf("docs/policy.md has no row for approvals of the kind %s", kind[1])
+		}
+	}
+}
+
+// TestServiceKeysAreDocumented checks that deploy/parleyd.toml or docs/fleet.md has each key of the configuration of
+// parleyd.
+func TestServiceKeysAreDocumented(t *testing.T) {
+	shown := read(t, "deploy/parleyd.toml").text + read(t, "docs/fleet.md").text
+	found := 0
+	for _, s := range sources(t) {
+		if !strings.HasPrefix(s.dir, "cmd/parleyd/internal/") || s.test {
+			continue
+		}
+		for _, tag := range regexp.MustCompile(`toml:"([a-z_]+)`).FindAllStringSubmatch(string(s.text), -1) {
+			found++
+			if !regexp.MustCompile(`(?m)^ *(# )?(\[+(\w+\.)*` + tag[1] + `\]|` + tag[1] + ` =)`).MatchString(shown) {
+				t.Errorf("neither deploy/parleyd.toml nor docs/fleet.md has the key %s of %s", tag[1], s.path)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d keys were found", found)
 	}
 }
 

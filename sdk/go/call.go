@@ -14,7 +14,7 @@ type Call struct {
 	Tool        string
 	ID          string
 	Session     string
-	Caller      string // "cli", "mcp:CLIENT" or "plugin:NAME"
+	Caller      string // "cli", "mcp:CLIENT", "mcp-http:CLIENT" or "plugin:NAME"
 	HostVersion string
 	Deadline    time.Duration   // time left when the call began; 0: no limit
 	Settings    json.RawMessage // what the operator set, a JSON object; nil: nothing
