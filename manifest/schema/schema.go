@@ -50,36 +50,7 @@ func compileDocument(doc any, untrusted bool) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !untrusted {
-		for _, at := range sortedKeys(c.nodes) {
-			if reason := trustedFault(c.nodes[at]); reason != "" {
-				return nil, refuse(at, "%s", reason)
-			}
-		}
-	}
 	return &Schema{doc: doc, root: root, untrusted: untrusted, uneval: c.uneval}, nil
-}
-
-// trustedFault returns what is wrong with a schema of this project that the gate accepts in a plugin: a keyword that
-// draft-07 does not have, or bounds that no value can meet.
-func trustedFault(n *node) string {
-	if n.unevalProps != nil || n.unevalItems != nil || n.matching != (span{}) {
-		return "schemas of this project use draft-07, which has no unevaluated* and no min- or maxContains"
-	}
-	least, most := slices.IndexFunc(n.bounds, isBound("minimum")), slices.IndexFunc(n.bounds, isBound("maximum"))
-	if least >= 0 && most >= 0 && n.bounds[least].rat.Cmp(n.bounds[most].rat) > 0 {
-		return "minimum is greater than maximum"
-	}
-	for name, s := range map[string]span{"Length": n.length, "Items": n.count, "Properties": n.size} {
-		if s.least != nil && s.most != nil && *s.least > *s.most {
-			return "min" + name + " is greater than max" + name
-		}
-	}
-	return ""
-}
-
-func isBound(keyword string) func(bound) bool {
-	return func(b bound) bool { return b.keyword == keyword }
 }
 
 // Root returns the decoded document of the schema. The caller must not change it.
