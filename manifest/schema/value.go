@@ -72,31 +72,13 @@ func equal(a, b any) bool {
 }
 
 // identityOf returns the same text for equal values, and different texts for different values.
-func identityOf(v any) string { return string(appendIdentity(nil, v)) }
-
-func appendIdentity(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case json.Number:
-		if r := ratOf(v); r != nil && strings.ContainsAny(string(v), ".eE-") {
-			return append(b, r.RatString()...)
+func identityOf(v any) string {
+	return string(jsontext.Marshal(copyWith(v, func(n json.Number) json.Number {
+		if r := ratOf(n); r != nil && strings.ContainsAny(string(n), ".eE-") {
+			return json.Number(r.RatString())
 		}
-		return append(b, v...)
-	case []any:
-		b = append(b, '[')
-		for _, x := range v {
-			b = append(appendIdentity(b, x), ',')
-		}
-		return append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		for _, k := range sortedKeys(v) {
-			b = append(jsontext.AppendString(b, k), ':')
-			b = append(appendIdentity(b, v[k]), ',')
-		}
-		return append(b, '}')
-	default:
-		return jsontext.Append(b, v)
-	}
+		return n
+	})))
 }
 
 // render describes a value with its type in a few words.
@@ -129,18 +111,23 @@ func literal(v any) string {
 }
 
 // deepCopy returns a deep copy of a decoded value.
-func deepCopy(v any) any {
+func deepCopy(v any) any { return copyWith(v, func(n json.Number) json.Number { return n }) }
+
+// copyWith returns a deep copy of a decoded value in which each number is what the function returns for it.
+func copyWith(v any, number func(json.Number) json.Number) any {
 	switch v := v.(type) {
+	case json.Number:
+		return number(v)
 	case []any:
 		c := make([]any, len(v))
 		for i, x := range v {
-			c[i] = deepCopy(x)
+			c[i] = copyWith(x, number)
 		}
 		return c
 	case map[string]any:
 		c := make(map[string]any, len(v))
 		for k, x := range v {
-			c[k] = deepCopy(x)
+			c[k] = copyWith(x, number)
 		}
 		return c
 	}
