@@ -28,7 +28,10 @@ var schemaJSON []byte
 // Schema returns a copy of the schema of manifests of version 1, in draft-07.
 func Schema() []byte { return bytes.Clone(schemaJSON) }
 
-var manifestSchema = sync.OnceValues(func() (*document.Schema, error) { return document.Compile(schemaJSON) })
+var manifestSchema = sync.OnceValue(func() *document.Schema {
+	own, _ := document.Compile(schemaJSON) // it is ours
+	return own
+})
 
 // MaxSize is the maximum size of a manifest in bytes.
 const MaxSize = 16 << 20
@@ -76,11 +79,7 @@ func Parse(data []byte, hostVersion string) (*Manifest, error) {
 	if err := checkVersion(doc, hostVersion); err != nil {
 		return nil, err
 	}
-	own, err := manifestSchema()
-	if err != nil {
-		return nil, refuse("", "the schema of manifests does not compile: %v", err)
-	}
-	violations, err := own.Validate(doc)
+	violations, err := manifestSchema().Validate(doc)
 	if err != nil {
 		return nil, refuse("", "%v", err)
 	}
