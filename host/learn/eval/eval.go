@@ -232,17 +232,13 @@ func goodAnswers(relevant map[string]float64) []string {
 	return good
 }
 
-// ndcg returns the gain of a ranking divided by the gain of the best ranking. A tool counts once.
+// ndcg returns the gain of a ranking divided by the gain of the best ranking.
 func ndcg(got []string, relevant map[string]float64) float64 {
 	gain := func(rank int, grade float64) float64 { return (math.Exp2(grade) - 1) / math.Log2(float64(rank)+2) }
-	sum, seen := 0.0, map[string]bool{}
+	sum, ideal := 0.0, 0.0
 	for i, name := range got[:min(evalDepth, len(got))] {
-		if !seen[name] {
-			sum += gain(i, relevant[name])
-		}
-		seen[name] = true
+		sum += gain(i, relevant[name])
 	}
-	ideal := 0.0
 	grades := slices.Sorted(maps.Values(relevant))
 	slices.Reverse(grades)
 	for i, grade := range grades[:min(evalDepth, len(grades))] {

@@ -36,15 +36,15 @@ type walk struct {
 
 // tool is the state of a tool in a session.
 type tool struct {
-	called   bool
-	errors   counts       // the kinds of errors that occurred
-	waiting  int          // calls since the first error after a success; 0 means that the last call succeeded
-	offered  bool         // the last error had a correction
-	hadDocs  bool         // the last error had documentation
-	refusals bool         // the last error was one of parameters
-	failed   *host.Record // the last call, if it failed
-	between  []string     // tools that succeeded since then
+	called  bool
+	errors  counts       // the kinds of errors that occurred
+	waiting int          // calls since the first error after a success; 0 means that the last call succeeded
+	failed  *host.Record // the last call, if it failed
+	between []string     // tools that succeeded since then
 }
+
+// refused reports whether the last call failed by its parameters.
+func (t *tool) refused() bool { return t.failed != nil && t.failed.Code == string(host.InvalidArgs) }
 
 // searchReach is how many calls after a search count as its outcome.
 const searchReach = 4
@@ -136,9 +136,9 @@ func (w *walk) tool(c *counter, r *host.Record) {
 	for _, sum := range []*tally{at(&c.tools, r.Tool), &c.all} {
 		t.count(sum, r)
 	}
-	if t.waiting > 0 && t.refusals {
+	if t.refused() {
 		after := &c.noDocs
-		if t.hadDocs {
+		if t.failed.DocsTokens > 0 {
 			after = &c.docs
 		}
 		after.add(r.ExitCode == 0)
@@ -154,8 +154,6 @@ func (w *walk) tool(c *counter, r *host.Record) {
 	for _, kind := range kinds(r) {
 		t.errors.add(kind)
 	}
-	t.refusals, t.hadDocs = r.Code == string(host.InvalidArgs), r.DocsTokens > 0
-	t.offered = len(r.Changes) > 0
 }
 
 // succeed notes which tools have succeeded before a tool.
@@ -185,7 +183,7 @@ func (t *tool) compare(c *counter, r *host.Record) {
 	if t.failed == nil {
 		return
 	}
-	if !t.refusals {
+	if !t.refused() {
 		if len(t.between) == 1 && slices.Equal(parameters(t.failed), parameters(r)) {
 			c.relate(needed, t.failed, r.Tool, t.between[0])
 		}
@@ -217,7 +215,7 @@ func (t *tool) count(sum *tally, r *host.Record) {
 	case ok && t.waiting > 0:
 		sum.recovered.n++
 		sum.recovery = append(sum.recovery, float64(t.waiting))
-		if t.offered {
+		if len(t.failed.Changes) > 0 {
 			sum.kept.add(r.SuggestionUsed)
 		}
 	}
