@@ -79,15 +79,14 @@ func takeHoles(object map[string]any, at string) (names []string) {
 	return names
 }
 
-// repairObject decodes an object from a text that is almost valid JSON, and reports whether it could.
-func repairObject(text string) (map[string]any, bool) {
+// repaired decodes a text that is almost valid JSON, and returns nil for any other.
+func repaired(text string) any {
 	if len(text) > maxRepaired {
-		return nil, false
+		return nil
 	}
 	raw, _ := jsontext.Repair(text)
 	value, _ := jsontext.Decode(raw, jsontext.Limits{})
-	object, isObject := value.(map[string]any)
-	return object, isObject
+	return value
 }
 
 // DetailOf returns a violation in the form that errors have.
@@ -140,7 +139,7 @@ func (p *Params) correct(e *host.Error, paramsSchema *schema.Schema, given any) 
 	var changes []schema.Change
 	text, _ := given.(string)
 	broken, isBroken := given.(brokenJSON)
-	if object, ok := repairObject(text + string(broken)); ok {
+	if object, ok := repaired(text + string(broken)).(map[string]any); ok {
 		given, isBroken, changes = object, false, []schema.Change{{How: schema.Parsed}}
 	} else if isBroken {
 		given, changes = nil, []schema.Change{{How: schema.Dropped}}

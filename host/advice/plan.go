@@ -334,12 +334,15 @@ func (p *planner) call(c manifest.FlowCall, choose, path []string) (int, error) 
 // wants reports whether the value of a parameter is to come from another call.
 func (p *planner) wants(given map[string]any, v manifest.Value, first bool) bool {
 	steps := strings.Split(v.Pointer[1:], "/")
-	isGiven := hasAt(given, steps)
+	_, isGiven := jsontext.Lookup(given, steps)
 	if first && p.replace {
 		return isGiven // an example keeps its parameters, with values from other calls
 	}
 	beside := slices.Clip(steps[:len(steps)-1])
-	isReplaced := slices.ContainsFunc(v.Instead, func(name string) bool { return hasAt(given, append(beside, name)) })
+	isReplaced := slices.ContainsFunc(v.Instead, func(name string) bool {
+		_, has := jsontext.Lookup(given, append(beside, name))
+		return has
+	})
 	return v.Required && !isGiven && !isReplaced
 }
 
@@ -443,11 +446,6 @@ func holesIn(v any) (holes []string) {
 		}
 	}
 	return holes
-}
-
-func hasAt(v any, steps []string) bool {
-	_, has := jsontext.Lookup(v, steps)
-	return has
 }
 
 // setAt returns a value with another one in it: in objects and in the first item of arrays, which it makes where there

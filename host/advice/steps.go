@@ -235,9 +235,7 @@ func (p *Params) stepsMeant(given any) (list []any) {
 		list = []any{given}
 	case string:
 		if jsontext.LooksLikeJSON(given) && len(given) <= maxRepaired {
-			raw, _ := jsontext.Repair(given)
-			value, _ := jsontext.Decode(raw, jsontext.Limits{})
-			return p.stepsMeant(value)
+			return p.stepsMeant(repaired(given))
 		}
 		for _, line := range strings.FieldsFunc(given, func(c rune) bool { return c == '\n' || c == ';' }) {
 			list = append(list, line)
