@@ -603,10 +603,8 @@ func (s *search) reason(c *scored, word int, cover float64, ph phrase) string {
 		return field
 	case "brief":
 		return "description"
-	case "":
-		return "plugin"
 	default:
-		return field
+		return cmp.Or(field, "plugin")
 	}
 }
 
@@ -658,10 +656,7 @@ func (s *search) groupsLike(p *part, scores map[string]float64) {
 		if !used[number] {
 			continue
 		}
-		full := p.plugin
-		if group != "" {
-			full += "." + group
-		}
+		full := groupName(p.member, number)
 		for _, name := range []string{p.plugin, group} {
 			id := identifier(name)
 			for _, w := range s.words {
