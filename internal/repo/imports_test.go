@@ -231,9 +231,10 @@ var layers = map[string][]string{
 		"cdp/internal/keeper/scan", "cdp/internal/keeper/target", "cdp/internal/keeper/tenant",
 		"cdp/internal/keeper/verb", "host", "host/protect", "internal/wire", "manifest",
 	},
-	"sdk":     {},
-	"sdk/go":  {},
-	"plugins": {"host", "manifest", "manifest/jsontext", "manifest/schema"},
+	"sdk":              {},
+	"sdk/go":           {},
+	"sdk/internal/gen": {"manifest/jsontext"},
+	"plugins":          {"host", "manifest", "manifest/jsontext", "manifest/schema"},
 	"plugins/json": {
 		"internal/lazy", "internal/lists", "internal/query", "manifest/jsontext", "manifest/spelling", "sdk/go",
 	},

@@ -19,6 +19,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
 )
 
 // enum is a string type of sdk/go whose constants are the values that the manifest's schema allows.
@@ -200,21 +202,8 @@ func (g *generator) forms() ([]byte, error) {
 
 // values returns the enum at a path of the manifest's schema.
 func (g *generator) values(path []string) ([]string, error) {
-	at := g.schema
-	for _, name := range path {
-		object, _ := at.(map[string]any)
-		at = object[name]
-	}
-	object, _ := at.(map[string]any)
-	list, _ := object["enum"].([]any)
-	var values []string
-	for _, v := range list {
-		s, ok := v.(string)
-		if !ok {
-			return nil, fmt.Errorf("the enum at /%s holds %v, which is not a string", strings.Join(path, "/"), v)
-		}
-		values = append(values, s)
-	}
+	list, _ := jsontext.Lookup(g.schema, append(slices.Clip(path), "enum"))
+	values := jsontext.Texts(list)
 	if values == nil {
 		return nil, fmt.Errorf("schema.json has no enum at /%s", strings.Join(path, "/"))
 	}
