@@ -211,8 +211,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 			Owned: !info.Unsigned()}
 		for _, name := range names {
 			if t, err := o.Tool(name); err == nil && t != nil {
-				plugin.Tools = append(plugin.Tools, lint.Tool{Name: t.Name, Brief: t.Docs.Brief, Aliases: t.Aliases, Tasks: t.Tasks,
-					Returns: t.Returns})
+				plugin.Tools = append(plugin.Tools, *t)
 			}
 		}
 		beside.Plugins = append(beside.Plugins, plugin)

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -48,13 +47,8 @@ func checkFlow(l *linter, at string, t *manifest.Tool) {
 // host has this plugin, the shipped ones, and those that this plugin has a right to call.
 func (l *linter) checkBefore(pointer, name, result string) {
 	plugin, local, _ := strings.Cut(name, ".")
-	var returns json.RawMessage
-	exists := false
-	if sameName(plugin, l.m.Name) {
-		if t := l.m.Tool(local); t != nil {
-			returns, exists = t.Returns, true
-		}
-	} else {
+	tool := l.m.Tool(local)
+	if !sameName(plugin, l.m.Name) {
 		named := slices.ContainsFunc(l.m.Capabilities.Tools, func(c manifest.NamedCapability) bool {
 			asked, _, _ := strings.Cut(c.Name, ".")
 			return sameName(asked, plugin)
@@ -67,13 +61,11 @@ func (l *linter) checkBefore(pointer, name, result string) {
 			l.add(pointer, "%s is of a plugin that may be missing; name it in capabilities.tools, or leave it out", quoted(name))
 			return
 		}
-		if t := other.tool(local); t != nil {
-			returns, exists = t.Returns, true
-		}
+		tool = other.tool(local)
 	}
-	if !exists {
+	if tool == nil {
 		l.add(pointer, "there is no tool %s", quoted(name))
-	} else if tokens, ok := jsontext.SplitPointer(result); !ok || !hasField(schemaNode(returns), tokens) {
+	} else if tokens, ok := jsontext.SplitPointer(result); !ok || !hasField(schemaNode(tool.Returns), tokens) {
 		l.add(pointer, "the result of %s has no %s", quoted(name), quoted(result))
 	}
 }

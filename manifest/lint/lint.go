@@ -5,7 +5,6 @@ package lint
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -67,15 +66,7 @@ type Plugin struct {
 	Owner   string
 	Shipped bool // every host has it
 	Owned   bool // it is shipped or signed
-	Tools   []Tool
-}
-
-// Tool is a tool of another plugin.
-type Tool struct {
-	Name           string // local
-	Brief          string
-	Aliases, Tasks []string
-	Returns        json.RawMessage // its schema; nil if it declares none
+	Tools   []manifest.Tool
 }
 
 // Rules returns all rules in the order of manifest/RULES.md.
@@ -174,8 +165,8 @@ func (l *linter) plugin(name string) *Plugin {
 }
 
 // tool returns the tool with a local name, nil if there is none.
-func (p *Plugin) tool(name string) *Tool {
-	return lists.Find(p.Tools, func(t *Tool) bool { return sameName(t.Name, name) })
+func (p *Plugin) tool(name string) *manifest.Tool {
+	return lists.Find(p.Tools, func(t *manifest.Tool) bool { return sameName(t.Name, name) })
 }
 
 // rules are all rules. manifest/RULES.md documents them in this order.

@@ -95,8 +95,8 @@ func checkNearDuplicate(l *linter) {
 		}
 		byBrief[brief] = t.Name
 		for _, p := range l.others {
-			if other := lists.Find(p.Tools, func(o *Tool) bool {
-				return t.Deprecated == nil && o.Brief != "" && neighborGist(o.Brief) == brief
+			if other := lists.Find(p.Tools, func(o *manifest.Tool) bool {
+				return t.Deprecated == nil && o.Docs.Brief != "" && neighborGist(o.Docs.Brief) == brief
 			}); other != nil {
 				l.add(at+"/docs/brief", "%q has the same brief as %s; say how they differ", t.Name, p.Name+"."+other.Name)
 				return

@@ -277,7 +277,7 @@ func checkLookAlikeName(l *linter) {
 	}
 	for i, g := range l.m.Groups {
 		for _, p := range l.others {
-			if sameName(g.Name, p.Name) && len(p.Name) > 1 && slices.ContainsFunc(p.Tools, func(t Tool) bool {
+			if sameName(g.Name, p.Name) && len(p.Name) > 1 && slices.ContainsFunc(p.Tools, func(t manifest.Tool) bool {
 				return l.m.Tool(g.Name+"."+t.Name) != nil
 			}) {
 				l.add(fmt.Sprintf("/groups/%d/name", i), "the group %q has the name and tools of the plugin %q; rename it",
@@ -448,7 +448,7 @@ func (l *linter) rewords(phrase, full string) bool {
 		return false
 	}
 	t := p.tool(local)
-	brief, _, _ := strings.Cut(t.Brief, ":")
+	brief, _, _ := strings.Cut(t.Docs.Brief, ":")
 	return slices.ContainsFunc(slices.Concat(t.Aliases, t.Tasks, []string{brief}), func(its string) bool {
 		return overlap(words, contentWords(its)) >= most
 	})

@@ -71,8 +71,6 @@ type walker struct {
 	steps  int  // steps left; once it is negative, the result is meaningless
 }
 
-func (s *Schema) walker() *walker { return &walker{uneval: s.uneval, steps: 1 << 40} }
-
 func (w *walker) record() record {
 	if w.uneval {
 		return record{}

@@ -102,7 +102,7 @@ func (s *Schema) validate(v any) ([]Violation, error) {
 			return nil, err
 		}
 	}
-	w := s.walker()
+	w := &walker{uneval: s.uneval, steps: 1 << 40}
 	var faults []fault
 	w.check(s.root, v, nil, &faults, nil)
 	if len(faults) == 0 {
