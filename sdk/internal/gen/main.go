@@ -211,14 +211,10 @@ func (g *generator) values(path []string) ([]string, error) {
 }
 
 func (g *generator) write(out *bytes.Buffer, list []copied) ([]byte, error) {
-	var errs []error
 	for _, c := range list {
 		if err := g.writeStruct(out, c); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.name, err))
+			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
 	}
 	return format.Source(out.Bytes())
 }
