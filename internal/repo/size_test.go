@@ -102,7 +102,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3210, 11}, // inputs that a program names; unions, their texts; formats; keys; objects
+	"manifest/schema": {3154, 11}, // inputs that a program names; unions, their texts; formats; keys; objects
 }
 
 // longest has the functions with more lines than maxFunction.
