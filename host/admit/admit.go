@@ -211,7 +211,7 @@ func (in *Installer) neighbors(c *store.Candidate) (lint.Neighbors, error) {
 			Owned: !info.Unsigned()}
 		for _, name := range names {
 			if t, err := o.Tool(name); err == nil && t != nil {
-				plugin.Tools = append(plugin.Tools, *t)
+				plugin.Tools = append(plugin.Tools, t)
 			}
 		}
 		beside.Plugins = append(beside.Plugins, plugin)

@@ -636,7 +636,7 @@ func (n *nameChecker) knows(name string) bool {
 		}
 		for _, p := range n.l.others {
 			add(p.Name)
-			add(lists.Map(p.Tools, func(t manifest.Tool) string { return manifest.LocalName(t.Name) })...)
+			add(lists.Map(p.Tools, func(t *manifest.Tool) string { return manifest.LocalName(t.Name) })...)
 		}
 		add(n.l.m.Name, "true", "false", "null", "undefined")
 	}

@@ -67,7 +67,7 @@ func TestForeign(t *testing.T) {
 	for _, m := range list {
 		p := Plugin{Name: m.Name}
 		for _, tool := range m.Tools {
-			p.Tools = append(p.Tools, manifest.Tool{Name: tool.Name})
+			p.Tools = append(p.Tools, &manifest.Tool{Name: tool.Name})
 			tools++
 		}
 		others = append(others, p)

@@ -66,7 +66,7 @@ type Plugin struct {
 	Owner   string
 	Shipped bool // every host has it
 	Owned   bool // it is shipped or signed
-	Tools   []manifest.Tool
+	Tools   []*manifest.Tool
 }
 
 // Rules returns all rules in the order of manifest/RULES.md.
@@ -166,7 +166,11 @@ func (l *linter) plugin(name string) *Plugin {
 
 // tool returns the tool with a local name, nil if there is none.
 func (p *Plugin) tool(name string) *manifest.Tool {
-	return lists.Find(p.Tools, func(t *manifest.Tool) bool { return sameName(t.Name, name) })
+	at := slices.IndexFunc(p.Tools, func(t *manifest.Tool) bool { return sameName(t.Name, name) })
+	if at < 0 {
+		return nil
+	}
+	return p.Tools[at]
 }
 
 // rules are all rules. manifest/RULES.md documents them in this order.

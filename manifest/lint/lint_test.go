@@ -633,7 +633,7 @@ func TestFindingsAreBounded(t *testing.T) {
 func TestSearchesAreBounded(t *testing.T) {
 	m := example(t, `{}`)
 	first := m.Tools[0]
-	other := Plugin{Name: "other", Tools: []manifest.Tool{{Name: "find"}}}
+	other := Plugin{Name: "other", Tools: []*manifest.Tool{{Name: "find"}}}
 	for i := range 100 {
 		tool := first
 		tool.Name, tool.Tasks = fmt.Sprintf("get_%d", i), nil

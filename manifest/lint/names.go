@@ -95,10 +95,10 @@ func checkNearDuplicate(l *linter) {
 		}
 		byBrief[brief] = t.Name
 		for _, p := range l.others {
-			if other := lists.Find(p.Tools, func(o *manifest.Tool) bool {
+			if i := slices.IndexFunc(p.Tools, func(o *manifest.Tool) bool {
 				return t.Deprecated == nil && o.Docs.Brief != "" && neighborGist(o.Docs.Brief) == brief
-			}); other != nil {
-				l.add(at+"/docs/brief", "%q has the same brief as %s; say how they differ", t.Name, p.Name+"."+other.Name)
+			}); i >= 0 {
+				l.add(at+"/docs/brief", "%q has the same brief as %s; say how they differ", t.Name, p.Name+"."+p.Tools[i].Name)
 				return
 			}
 		}

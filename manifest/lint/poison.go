@@ -277,7 +277,7 @@ func checkLookAlikeName(l *linter) {
 	}
 	for i, g := range l.m.Groups {
 		for _, p := range l.others {
-			if sameName(g.Name, p.Name) && len(p.Name) > 1 && slices.ContainsFunc(p.Tools, func(t manifest.Tool) bool {
+			if sameName(g.Name, p.Name) && len(p.Name) > 1 && slices.ContainsFunc(p.Tools, func(t *manifest.Tool) bool {
 				return l.m.Tool(g.Name+"."+t.Name) != nil
 			}) {
 				l.add(fmt.Sprintf("/groups/%d/name", i), "the group %q has the name and tools of the plugin %q; rename it",

@@ -87,10 +87,10 @@ func example(t *testing.T, fragment string) *manifest.Manifest {
 // neighbors are the plugins that RULES.md names, and a search that ranks phrases by shared words.
 func neighbors(m *manifest.Manifest) Neighbors {
 	plugins := []Plugin{
-		{Name: "text", Shipped: true, Owned: true, Tools: []manifest.Tool{{
+		{Name: "text", Shipped: true, Owned: true, Tools: []*manifest.Tool{{
 			Name: "hash", Docs: manifest.Docs{Brief: "Hash a text"}, Aliases: []string{"digest"},
 			Tasks: []string{"checksum of a text"}, Returns: []byte(`{"type":"object","properties":{"hex":{"type":"string"}}}`)}}},
-		{Name: "cdp", Shipped: true, Owned: true, Tools: []manifest.Tool{
+		{Name: "cdp", Shipped: true, Owned: true, Tools: []*manifest.Tool{
 			{Name: "Page.captureScreenshot", Tasks: []string{"take a picture of a page"}}, {Name: "Network.getCookies"}}},
 	}
 	search := func(query string, with bool) []Hit {

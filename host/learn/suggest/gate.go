@@ -317,7 +317,7 @@ func (g *Gate) checkLint(m *manifest.Manifest, e *overlay.Edit, before, after *m
 	for _, p := range g.Catalog.Providers() {
 		n := lint.Plugin{Name: p.Info().Name}
 		names, _ := p.Names()
-		n.Tools = lists.Map(names, func(name string) manifest.Tool { return manifest.Tool{Name: name} })
+		n.Tools = lists.Map(names, func(name string) *manifest.Tool { return &manifest.Tool{Name: name} })
 		beside.Plugins = append(beside.Plugins, n)
 	}
 	findings := func(t *manifest.Tool) []lint.Finding {
