@@ -63,7 +63,7 @@ var maxLines = map[string]int{
 	"cdp/page":                 797,   // words of page, what its calls need; pictures compared; here against new; steps
 	"cdp/internal/keeper":      9600,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
 	"cdp/internal/keeper/page": 7276,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
-	"plugins":                  3421,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, checks
+	"plugins":                  3430,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, anchors
 	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags
 	"cmd/parleyd":              1611,  // the service, a module of its own; a fleet, its accounts and records; help; types
 	"cmd":                      14612, // documents in the binary; logins; names, times; other programs; groups of APIs

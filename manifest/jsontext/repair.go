@@ -204,25 +204,29 @@ var (
 	member = lazy.Pattern(`^(["'\x{201c}\x{2018}][^"'\x{201c}\x{201d}\x{2018}\x{2019}\n]{0,200}["'\x{201d}\x{2019}]|` +
 		`[\w$-]{1,100}["']?)\s*[:=]([^/]|$)`)
 	item = lazy.Pattern(`^([bruf]?["'\x{201c}\x{2018}{\[\d\]}/#-]|\.\.\.|(true|false|null|True|False|None)\b)`)
-	call = lazy.Pattern(`^(new\s+)?[A-Za-z_$][\w$.]*\(`)
-	code = lazy.Pattern(`^\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})`)
+	// logged is what precedes a document in a line of a log: a number or a time, and words.
+	logged = lazy.Pattern(`^[\d:.,TZ/+-]+\s[^"'{\[]*[A-Za-z]{2}[^"'{\[]*[^"'{\[,\s]\s*$`)
+	call   = lazy.Pattern(`^(new\s+)?[A-Za-z_$][\w$.]*\(`)
+	code   = lazy.Pattern(`^\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})`)
 )
 
 // documents reads all of the text. Several documents become the items of one array.
 func (m *repairer) documents() {
 	m.space()
 	rest := m.text[m.at:]
-	if i := strings.IndexAny(rest, "{["); i > 0 && !item().MatchString(rest) && !call().MatchString(rest) &&
-		!member().MatchString(rest) && m.quote() == 0 {
+	if i := strings.IndexAny(rest, "{["); i > 0 && (!item().MatchString(rest) || logged().MatchString(rest[:i])) &&
+		!call().MatchString(rest) && !member().MatchString(rest) && m.quote() == 0 {
 		m.remove(m.at, m.at+i, "text around the document", "the document begins at the first bracket")
 	}
 	first := m.at
+	isText := m.quote() == 0 && !item().MatchString(m.text[m.at:]) && !call().MatchString(m.text[m.at:])
 	switch {
 	case rest == "":
 		m.fail("there is no text")
 	case member().MatchString(m.text[m.at:]):
 		m.insert(m.at, "{", "missing bracket", "the members are those of one object")
 		m.list('}')
+		isText = false
 	default:
 		m.value()
 	}
@@ -231,6 +235,8 @@ func (m *repairer) documents() {
 		m.space()
 		rest := m.text[m.at:]
 		switch {
+		case isText && rest != "": // prose; the words up to a comma are no document
+			m.fail("there is no document")
 		case rest == "":
 			if n > 1 && slices.ContainsFunc(m.edits, func(e Edit) bool { return e.Fault == "several documents" }) {
 				m.insert(last, "]", "several documents", "they are items of one array")

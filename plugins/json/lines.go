@@ -75,13 +75,13 @@ func repairLines(text, format string, check func(string) *fault, fixes []lineFix
 		return f
 	}
 	f := check(text)
+	reached := f // without changes after which the parser stops no later
 	for f != nil {
 		g := next(f, true)
-		if g == f {
-			g = next(f, false)
-		}
-		if g == f {
-			return nil, unrepairable(format, text, f.line+1, 1, f.message)
+		if g != f {
+			reached = g
+		} else if g = next(f, false); g == f {
+			return nil, unrepairable(format, text, reached.line+1, 1, reached.message)
 		}
 		f = g
 	}
@@ -116,7 +116,10 @@ func around(f *fault, fix lineFix, n int) (lines []int) {
 // duplicate is the fault of a line that a later one contradicts.
 const duplicate = "duplicate key"
 
-var yamlErrorLine = lazy.Pattern(`line (\d+): (.*)`)
+var (
+	yamlErrorLine = lazy.Pattern(`line (\d+): (.*)`)
+	yamlAnchor    = lazy.Pattern(`unknown anchor '(.*)' referenced`)
+)
 
 // checkYAML returns where YAML does not parse, or where a mapping has a key twice.
 func checkYAML(text string) *fault {
@@ -135,6 +138,10 @@ func checkYAML(text string) *fault {
 				if f.message = m[2]; !strings.HasPrefix(f.message, "did not find expected") {
 					f.line-- // the scanner counts from 1, the parser from 0
 				}
+			} else if m := yamlAnchor().FindStringSubmatch(f.message); m != nil {
+				before, _, _ := strings.Cut(text, "*"+m[1])
+				f.line = strings.Count(before, "\n")
+				f.other = f.line // no change of a line can be right
 			}
 		}
 		if f != nil {
@@ -199,7 +206,9 @@ func value(expression string, fix func(value string) []string) func([]string, in
 func inQuotes(value string) []string {
 	value, comment, _ := cutComment(strings.TrimSpace(value))
 	for _, quotes := range [][2]string{{`"`, `"`}, {"'", "'"}, {"\u201c", "\u201d"}, {"\u2018", "\u2019"}} {
-		value = strings.TrimSuffix(strings.TrimPrefix(value, quotes[0]), quotes[1])
+		if inner, ok := strings.CutPrefix(value, quotes[0]); ok && strings.HasSuffix(inner, quotes[1]) {
+			value = strings.TrimSuffix(inner, quotes[1])
+		}
 	}
 	return []string{string(jsontext.Marshal(value)) + comment, "'" + value + "'" + comment}
 }

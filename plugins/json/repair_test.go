@@ -26,8 +26,11 @@ func TestRepair(t *testing.T) {
 		{"yaml", "- run: echo a: b # c\n- x\n", "- run: \"echo a: b\" # c\n- x\n"},
 		{"yaml", "a: @x\nb: `y`\nc: %z\n", "a: \"@x\"\nb: \"`y`\"\nc: \"%z\"\n"},
 		{"yaml", "a: 'it's'\n", "a: \"it's\"\n"},
-		{"yaml", "a: \"\"x\" y\": z\n", "a: \"\\\"x\\\" y\\\": z\"\n"},
-		{"yaml", "a: \"x\" y\nb: 1\n", "a: \"x\\\" y\"\nb: 1\n"},
+		{"yaml", "a: \"\"x\" y\": z\n", "a: \"\\\"\\\"x\\\" y\\\": z\"\n"},
+		{"yaml", "a: \"x\" y\nb: 1\n", "a: \"\\\"x\\\" y\"\nb: 1\n"},
+		{"json", `2026-01-02 10:11:12,345 WARN got {"a": 1,}`, `{"a": 1}`},
+		{"json", `1, true, {"a": 1}`, `[1, true, {"a": 1}]`},
+		{"json", "the words of a sentence, and no data", ""},
 		{"yaml", "a: \"x\nb: 1\nc: 2\n", "a: \"x\"\nb: 1\nc: 2\n"},
 		{"yaml", "a: 1\n b: 2\nc: 3\n", "a: 1\nb: 2\nc: 3\n"},
 		{"yaml", "s:\n  a: 1\n   b: 2\n", "s:\n  a: 1\n  b: 2\n"},
@@ -150,6 +153,10 @@ func TestRepairHoldsTheErrorAgainstItsChanges(t *testing.T) {
 func TestUnrepairableSaysWhereAndWhy(t *testing.T) {
 	_, err := Repair(&sdk.Call{}, RepairParams{Text: "{\n  \"a\": 1,\n  {{b}}: 2\n}"})
 	if outcome(err) != "unrepairable" || !strings.Contains(err.Error(), "line 3") {
+		t.Errorf("%v", err)
+	}
+	_, err = Repair(&sdk.Call{}, RepairParams{Text: "base: &b\n  x: 1\nd:\n  <<: *c\n  y: 2\n", Format: "yaml"})
+	if outcome(err) != "unrepairable" || !strings.Contains(err.Error(), "line 4: unknown anchor 'c'") {
 		t.Errorf("%v", err)
 	}
 }
