@@ -57,6 +57,18 @@ func About(description string) string {
 	return strings.TrimRight(aboutEnd().Split(text, 2)[0], " .,;:")
 }
 
+// aside matches the unit of a value beside the phrase about it: "Delay, in ms", "Size (bytes)".
+var aside = lazy.Pattern(`(?i)(?:, | \()(?:in )?(ms|(?:milli|micro)?seconds?|minutes|hours|days|(?:kilo|mega)?bytes|` +
+	`[KMG]i?B|px|pixels|percent|%|degrees|cents|characters|tokens|lines)(?:\W|$)`)
+
+// WithUnit adds to the phrase of a description the unit that the description gives after it.
+func WithUnit(phrase, description string) string {
+	if m := aside().FindStringSubmatch(description); m != nil && !strings.Contains(phrase, m[1]) {
+		return phrase + " in " + m[1]
+	}
+	return phrase
+}
+
 // briefBytes bounds the phrase about a parameter in a signature.
 const briefBytes = 28
 

@@ -528,8 +528,11 @@ func (f *field) deniedNeed(text string) []Contradiction {
 		says, not = "optional", "required"
 	}
 	const it = "this parameter"
-	quoted := "`" + f.name + "`"
-	name := strings.NewReplacer("The "+quoted, it, "The "+f.name, it, quoted, it, "'"+f.name+"'", it, f.name, it)
+	quoted, bare := "`"+f.name+"`", f.name
+	if len(bare) < 3 { // a part of most words
+		bare = quoted
+	}
+	name := strings.NewReplacer("The "+quoted, it, "The "+bare, it, quoted, it, "'"+f.name+"'", it, bare, it)
 	for _, s := range sentences(text) {
 		plain := name.Replace(s)
 		at := said(says).FindStringIndex(plain)
@@ -562,7 +565,8 @@ func (n *nameChecker) denied(text string, own bool) (all []Contradiction) {
 	for i, p := range []string{"names-parameter", "names-field", "sets-field", "beside-field"} {
 		for _, m := range said(p).FindAllStringSubmatch(text) {
 			name := cmp.Or(m[1:]...)
-			if !n.knows(name) && name != strings.ToUpper(name) && !n.ofNamedTool(name, text) &&
+			if !n.knows(name) && name != strings.ToUpper(name) && !words("proper")[strings.ToLower(name)] &&
+				!n.ofNamedTool(name, text) && !n.ofResult(name) &&
 				(i == 0 || !said("of-others").MatchString(about)) &&
 				(i < 2 || !own || i == 3 || isShaped(name)) && (i < 3 || !verbs()[spelling.Words(name)[0]]) {
 				all = append(all, Contradiction{"", m[0], fmt.Sprintf("%q has no parameter %s", n.t.Name, name),
@@ -593,6 +597,13 @@ func (n *nameChecker) ofNamedTool(name, text string) bool {
 	return slices.ContainsFunc(n.l.m.Tools, func(t manifest.Tool) bool {
 		isIt := func(f field) bool { return sameName(f.name, name) }
 		return strings.Contains(text, manifest.LocalName(t.Name)) && slices.ContainsFunc(allFields(&t), isIt)
+	})
+}
+
+// ofResult reports whether a text of the tool names a field of its results like this.
+func (n *nameChecker) ofResult(name string) bool {
+	return slices.ContainsFunc(sentences(n.t.Docs.Standard+" "+n.t.Docs.Full), func(s string) bool {
+		return strings.Contains(s, "`"+name+"`") && said("result-fields").MatchString(s)
 	})
 }
 

@@ -57,6 +57,10 @@ func TestContradictions(t *testing.T) {
 		{"limit", count, "How many. Without it, 20 is used.", "", ""},
 		{"sort", sort, "Order. Without it, desc is used.", "Without it, desc is used", "Without it, asc is used"},
 		{"limit", count, "How many, 1 to 100.", "", ""},
+		{"sort", sort, "Order. Leave it out and desc is used.", "Leave it out and desc is used",
+			"Leave it out and asc is used"},
+		{"a", `{"type":"number","required":true}`, "A summand. Can be omitted, zero is assumed.", "Can be omitted", ""},
+		{"title", `{"type":"string","required":true}`, "Title. If missing, the first line is used.", "If missing", ""},
 		{"limit", count, "How many, up to 100; with a key up to 500.", "", ""},
 		{"limit", count, "How many of at most 5 MB each.", "", ""},
 		{"limit", count, "Defaults to 50.", "Defaults to 50", "Defaults to 20"},
@@ -243,6 +247,10 @@ func TestContradictionsOfTools(t *testing.T) {
 		{"Finds records. Use `max_width` to set the width.", "Use `max_width` to"},
 		{"Finds records. Set showDeleted to true for all.", "Set showDeleted to true"},
 		{"Finds records. Do not combine `query` with `country`.", "combine `query` with `country`"},
+		{"Finds records. Each entry of the list has `id` and optional `score`. When `score` is present, use it.", ""},
+		{"Finds records. When `score` is present, use it.", "`score` is present"},
+		{"Finds records. Pass arXiv ids of papers in query.", ""},
+		{"Finds records. A healthy list mostly returns `new: 0` and few results.", ""},
 	} {
 		m := described(t, "limit", limit, "", c.says)
 		if got := strings.Join(saysOf(Contradictions(m, &m.Tools[0])), "; "); got != c.denied {
