@@ -479,8 +479,8 @@ const maxAbout = 80
 func holeOf(t *manifest.Tool) func(at, name, words, about string) string {
 	return func(at, name, words, about string) string {
 		text := "<" + name + ": " + expected(t, at, words)
-		if about = strings.TrimRight(wholeClause(manifest.About(about)), " .,;:"); about != "" {
-			text += ", " + about
+		if phrase := strings.TrimRight(wholeClause(manifest.About(about)), " .,;:"); phrase != "" {
+			text += ", " + manifest.WithUnit(phrase, about)
 		}
 		return manifest.CleanLine(text) + ">"
 	}
@@ -524,6 +524,7 @@ func CallTemplate(t *manifest.Tool) map[string]any {
 			if p.Required { // for an optional one, the words about its absence matter
 				about, _, _ = strings.Cut(about, ", ")
 				about, _, _ = strings.Cut(about, "; ")
+				about = manifest.WithUnit(manifest.About(about), p.Description)
 			}
 			params[p.Name] = hole("/"+jsontext.EscapeToken(p.Name), p.Name, p.TypeText(), about)
 		}

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -13,8 +14,8 @@ import (
 )
 
 // Plan is [advice.PlanOf] for the tool with a name. If there is none, words without a dot are searched, and the plan
-// is for the first hit, which a warning names. If asked to, it estimates what the calls take. The error is denied for
-// a plan that cannot run: the policy denies one of its calls, or a plugin lacks a right for it that nobody is asked
+// is for the first hit, which a warning names. If asked to, it estimates what the calls take. The error is that of
+// a call that cannot run: it is not valid, the policy denies it, or a plugin lacks a right for it that nobody is asked
 // for.
 func (h *Host) Plan(ctx context.Context, q advice.PlanQuery) (plan *advice.Plan, warnings []string, err error) {
 	plan, err = advice.PlanOf(ctx, h.Catalog(), q)
@@ -48,6 +49,11 @@ func (h *Host) checkPlan(ctx context.Context, plan *advice.Plan, principal calle
 		}
 		auth := &authorization{host: h, call: &call, behalf: &behalf{}, params: params}
 		_, decision, err := auth.consult(ctx, nil)
+		if isWhole := !bytes.ContainsAny(line.Params, "<$"); err == nil && isWhole { // without holes and references
+			if e := params.Check(); e != nil {
+				err = e
+			}
+		}
 		if err == nil && len(decision.Missing) > 0 && !decision.Allowable {
 			err = auth.missingError(decision)
 		}
