@@ -117,15 +117,9 @@ func (p *catalog) Names() ([]string, error) {
 	return names, nil
 }
 
-// coverage counts the members of the protocol, in the terms of the command line, and the documented share of them.
+// coverage counts the members of the protocol, and says which share of them is documented.
 type coverage struct {
-	Domains      int    `json:"domains"`
-	Methods      int    `json:"methods"`
-	Events       int    `json:"events"`
-	Types        int    `json:"types"`
-	Parameters   int    `json:"parameters"`
-	Experimental int    `json:"experimental_methods"`
-	Deprecated   int    `json:"deprecated_methods"`
+	protocol.Coverage
 	Described    shares `json:"described"` // by Chrome itself; other texts are derived from names
 	WithExamples shares `json:"with_examples"`
 }
@@ -141,11 +135,10 @@ type shares struct {
 func (p *catalog) Coverage() (any, error) {
 	c := p.protocol.Coverage()
 	return coverage{
-		Domains: c.Domains, Methods: c.Commands, Events: c.Events, Types: c.Types, Parameters: c.Parameters,
-		Experimental: c.ExperimentalCommands, Deprecated: c.DeprecatedCommands,
+		Coverage: c,
 		Described: shares{share(c.DescribedCommands, c.Commands), share(c.DescribedEvents, c.Events),
 			share(c.DescribedParameters, c.Parameters)},
-		WithExamples: shares{Methods: share(c.CommandsWithExamples, c.Commands)},
+		WithExamples: shares{Methods: share(c.Commands, c.Commands)}, // every command has its smallest call
 	}, nil
 }
 

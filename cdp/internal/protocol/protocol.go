@@ -160,10 +160,9 @@ func (e Enabling) KeptBy(command string) bool {
 
 // Line is a member in a list.
 type Line struct {
-	Kind   Kind
-	Name   string // bare: "getCookies"
-	Brief  string // at most LineSize characters
-	Effect Effect // commands only
+	Kind  Kind
+	Name  string // bare: "getCookies"
+	Brief string // at most LineSize characters
 }
 
 // Version returns the protocol's own version: "1.3".
@@ -223,7 +222,7 @@ func lineOf(k Kind, r *reader) Line {
 		return Line{Kind: k, Name: m.Name, Brief: briefOf(m.Description, m.Name, LineSize)}
 	}
 	m, note := r.member(), r.note()
-	return Line{k, m.Name, cmp.Or(note.Brief, briefOf(m.Description, m.Name, LineSize)), note.Effect}
+	return Line{k, m.Name, cmp.Or(note.Brief, briefOf(m.Description, m.Name, LineSize))}
 }
 
 // Names returns the qualified names of all commands, sorted without regard to case.
@@ -279,27 +278,22 @@ func (p *Protocol) Undescribed() (names []string) {
 
 func bareName(name string) string { return name[strings.IndexByte(name, '.')+1:] }
 
-// Coverage counts the members of a protocol and how many are documented.
+// Coverage counts the members of a protocol and how many are documented. Its JSON has the terms of the command line.
 type Coverage struct {
 	Domains    int `json:"domains"`
-	Commands   int `json:"commands"`
+	Commands   int `json:"methods"`
 	Events     int `json:"events"`
 	Types      int `json:"types"`
 	Parameters int `json:"parameters"` // parameters of commands
 
 	// Commands that the protocol itself marks, not only their domain.
-	ExperimentalCommands int `json:"experimental_commands"`
-	DeprecatedCommands   int `json:"deprecated_commands"`
+	ExperimentalCommands int `json:"experimental_methods"`
+	DeprecatedCommands   int `json:"deprecated_methods"`
 
 	// Members that the protocol or a reviewed table describes. Other texts are derived from names and types.
-	DescribedCommands   int `json:"described_commands"`
-	DescribedEvents     int `json:"described_events"`
-	DescribedParameters int `json:"described_parameters"`
-
-	// Every command has at least one example; common examples and tasks are hand-written.
-	CommandsWithExamples       int `json:"commands_with_examples"`
-	CommandsWithCommonExamples int `json:"commands_with_common_examples"`
-	CommandsWithTasks          int `json:"commands_with_tasks"`
+	DescribedCommands   int `json:"-"`
+	DescribedEvents     int `json:"-"`
+	DescribedParameters int `json:"-"`
 }
 
 func btoi(b bool) int {
@@ -317,10 +311,7 @@ func (p *Protocol) Coverage() (c Coverage) {
 	}
 	for i := range c.Commands {
 		r := p.at(KindCommand, i)
-		m, note := r.member(), r.note()
-		c.CommandsWithExamples++
-		c.CommandsWithCommonExamples += btoi(len(note.Examples) > 0)
-		c.CommandsWithTasks += btoi(len(note.Tasks) > 0)
+		m := r.member()
 		c.Parameters += len(m.Parameters)
 		c.ExperimentalCommands += btoi(m.Experimental)
 		c.DeprecatedCommands += btoi(m.Deprecated)
