@@ -120,7 +120,8 @@ func (b *browsers) close(ctx context.Context, r *host.Request) (*job.Result, err
 	if r.Options.Target != "" {
 		var page api.Page
 		if err == nil {
-			page, err = c.CloseTarget(ctx, r.Options.Target, r.Options.OnDialog)
+			page, err = keeper.Ask(ctx, c, api.OpCloseTarget,
+				api.TargetRequest{Target: r.Options.Target, OnDialog: r.Options.OnDialog})
 		}
 		if err != nil {
 			return nil, err
@@ -219,7 +220,7 @@ func (b *browsers) status(ctx context.Context, r *host.Request) (*job.Result, er
 		c, err := b.client(ctx, e.Browser)
 		var s api.Status
 		if err == nil {
-			s, err = onBehalfOf(c, r).Status(ctx, q.All)
+			s, err = keeper.Ask(ctx, onBehalfOf(c, r), api.OpStatus, api.StatusRequest{All: q.All})
 		}
 		if err == nil {
 			list.Browsers = append(list.Browsers, s)
@@ -264,7 +265,7 @@ type SessionInfo struct {
 func (p *Provider) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	var all []SessionInfo
 	err := p.eachBrowser(ctx, func(name string, c *keeper.Client) error {
-		found, err := c.As(api.CommandLine).Sessions(ctx)
+		found, err := keeper.Ask(ctx, c.As(api.CommandLine), api.OpSessions, struct{}{})
 		for _, s := range found {
 			key, _, _ := strings.Cut(s.Session, contextMark)
 			if key == api.DefaultSession {
@@ -297,7 +298,8 @@ func (p *Provider) EndConnection(id string) {
 	p.browsers.mu.Lock()
 	defer p.browsers.mu.Unlock()
 	for _, c := range p.browsers.clients {
-		go c.As(api.Caller{Name: api.CommandLine.Name, Connection: id}).EndConnection(context.Background())
+		of := c.As(api.Caller{Name: api.CommandLine.Name, Connection: id})
+		go keeper.Ask(context.Background(), of, api.OpEndConnection, struct{}{})
 	}
 }
 

@@ -211,8 +211,8 @@ func resolveTarget(ctx context.Context, c *keeper.Client, selector string) (stri
 	if selector != "" {
 		return selector, nil
 	}
-	targets, err := c.Targets(ctx)
-	for _, t := range targets {
+	list, err := keeper.Ask(ctx, c, api.OpTargets, api.VerbRequest[struct{}]{})
+	for _, t := range list.Targets {
 		if t.Current {
 			selector = t.ID
 		}

@@ -64,7 +64,7 @@ func (p *Provider) events(ctx context.Context, r *host.Request) (*job.Result, er
 	if q.Since != nil {
 		request.Since = *q.Since
 	}
-	found, err := c.Events(ctx, request)
+	found, err := keeper.Ask(ctx, c, api.OpEvents, request)
 	if err != nil {
 		return nil, err
 	}

@@ -100,8 +100,8 @@ func (b *browsers) typeSecret(ctx context.Context, r *host.Request) (*job.Result
 	if err != nil {
 		return nil, err
 	}
-	done, err := c.Type(ctx, api.TypeRequest{Target: r.Options.Target, Text: secret.Value, Origins: secret.Origins,
-		Submit: q.Submit})
+	done, err := keeper.Ask(ctx, c, api.OpType, api.TypeRequest{Target: r.Options.Target, Text: secret.Value,
+		Origins: secret.Origins, Submit: q.Submit})
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func filesFor(ctx context.Context, c *keeper.Client, r *host.Request, given []st
 	var paths []string
 	for _, file := range given {
 		if strings.HasPrefix(file, job.SharedFilePrefix) {
-			folder, err := c.UploadFolder(ctx)
+			folder, err := keeper.Ask(ctx, c, api.OpUploads, struct{}{})
 			if err != nil {
 				return nil, err
 			}

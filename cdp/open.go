@@ -45,7 +45,8 @@ func (b *browsers) open(ctx context.Context, r *host.Request) (*job.Result, erro
 	err := retryOpen(ctx, attempts, r.Options.Browser, func() (err error) {
 		var c *keeper.Client
 		if c, notes, err = b.opened(ctx, r, q); err == nil {
-			page, err = c.Open(ctx, api.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
+			page, err = keeper.Ask(ctx, c, api.OpOpen,
+				api.OpenRequest{URL: q.URL, OnDialog: r.Options.OnDialog, Wait: r.Options.Wait})
 		}
 		return err
 	})
@@ -112,7 +113,7 @@ func (p *Provider) MissingPage(ctx context.Context, j *job.Job) *step.Step {
 	if err != nil {
 		return &openStep
 	}
-	s, err := c.As(callerOf(&host.Request{Job: *j})).Status(ctx, false)
+	s, err := keeper.Ask(ctx, c.As(callerOf(&host.Request{Job: *j})), api.OpStatus, api.StatusRequest{})
 	// The blank page that a browser starts with belongs to no session and has nothing to act on.
 	if err != nil || slices.ContainsFunc(s.Targets, func(t api.Target) bool { return t.URL != "about:blank" }) {
 		return nil
@@ -168,7 +169,7 @@ func (b *browsers) start(ctx context.Context, name string, q openParams) (*keepe
 	}
 	notes := c.Notes()
 	if c.Started() {
-		if s, err := c.Status(ctx, false); err == nil {
+		if s, err := keeper.Ask(ctx, c, api.OpStatus, api.StatusRequest{}); err == nil {
 			notes = append(notes, s.Notes...)
 		}
 	}
@@ -254,7 +255,7 @@ func (p *Provider) Live(ctx context.Context, name string) error {
 func (b *browsers) fetchDocument(ctx context.Context, name string) (document []byte, product string, err error) {
 	var open api.Status
 	if c, err := b.client(ctx, name); err == nil {
-		if open, err = c.Status(ctx, false); err != nil {
+		if open, err = keeper.Ask(ctx, c, api.OpStatus, api.StatusRequest{}); err != nil {
 			return nil, "", err
 		}
 	}

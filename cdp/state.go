@@ -120,7 +120,7 @@ func (b *browsers) saveState(ctx context.Context, r *host.Request, s stateStore,
 	if err != nil {
 		return nil, err
 	}
-	state, err := c.SaveState(ctx, q.Origins)
+	state, err := keeper.Ask(ctx, c, api.OpSaveState, api.StateRequest{Origins: q.Origins})
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (b *browsers) loadState(ctx context.Context, r *host.Request, s stateStore,
 	err = retryOpen(ctx, maxOpenAttempts, r.Options.Browser, func() (err error) {
 		var c *keeper.Client
 		if c, notes, err = b.opened(ctx, r, openParams{}); err == nil { // a login may be the first that a session needs
-			done, err = c.LoadState(ctx, saved.State, q.Origins)
+			done, err = keeper.Ask(ctx, c, api.OpLoadState, api.StateRequest{Origins: q.Origins, State: &saved.State})
 		}
 		return err
 	})

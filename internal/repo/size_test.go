@@ -59,9 +59,9 @@ var maxLines = map[string]int{
 	"internal/contain":         282,
 	"internal/slots":           243,   // turns of callers, also of those who wait for other machines; waking all
 	"internal/wire":            397,   // a command that starts this binary, from host; grants by their names
-	"cdp":                      6151,  // what page uses of it; attaching, by an address or a path; examples that ran
+	"cdp":                      6140,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 797,   // words of page, what its calls need; pictures compared; here against new; steps
-	"cdp/internal/keeper":      9600,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
+	"cdp/internal/keeper":      9582,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
 	"cdp/internal/keeper/page": 7276,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
 	"plugins":                  3430,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, anchors
 	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags

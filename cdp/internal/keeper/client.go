@@ -161,30 +161,10 @@ func (c *Client) CallTo(ctx context.Context, q api.CallRequest, out io.Writer) (
 	return c.exchange(ctx, "call", q.Method, q, out)
 }
 
-// Open opens a page, waits for its load event and makes it the current one.
-func (c *Client) Open(ctx context.Context, q api.OpenRequest) (api.Page, error) {
-	return ask[api.Page](ctx, c, "open", q)
-}
-
-// SaveState returns what the caller's session stores for origins, in their canonical spelling.
-func (c *Client) SaveState(ctx context.Context, origins []string) (api.State, error) {
-	return ask[api.State](ctx, c, "save_state", api.StateRequest{Origins: origins})
-}
-
-// LoadState puts the part of a state that belongs to origins into the caller's session.
-func (c *Client) LoadState(ctx context.Context, s api.State, origins []string) (api.StateLoaded, error) {
-	return ask[api.StateLoaded](ctx, c, "load_state", api.StateRequest{Origins: origins, State: &s})
-}
-
-// Type types a secret into the focused element of a target.
-func (c *Client) Type(ctx context.Context, q api.TypeRequest) (api.Typed, error) {
-	return ask[api.Typed](ctx, c, "type", q)
-}
-
 // Script calls a function of a script that a plugin ships. The error is [ErrNoScript] if the request has no text and
 // the keeper does not have it.
 func (c *Client) Script(ctx context.Context, q api.ScriptRequest) (api.ScriptResult, error) {
-	done, err := ask[api.ScriptResult](ctx, c, "script", q)
+	done, err := Ask(ctx, c, api.OpScript, q)
 	if failed, ok := errors.AsType[*api.Error](err); ok && failed.Message == api.ErrNoScript.Error() {
 		err = api.ErrNoScript
 	}
@@ -199,63 +179,24 @@ func (c *Client) Verb(ctx context.Context, name string, q api.VerbRequest[json.R
 
 // Page runs a verb of the plugin page.
 func (c *Client) Page(ctx context.Context, verb string, q api.PageRequest) (api.PageResult, error) {
-	return ask[api.PageResult](ctx, c, "page."+verb, q)
-}
-
-// UploadFolder returns the folder for files that pages of the caller's session may get, see [api.ScriptRequest.Files].
-func (c *Client) UploadFolder(ctx context.Context) (api.UploadFolder, error) {
-	return ask[api.UploadFolder](ctx, c, "uploads", struct{}{})
-}
-
-// Targets returns all targets, the oldest first.
-func (c *Client) Targets(ctx context.Context) ([]api.Target, error) {
-	list, err := ask[api.TargetList](ctx, c, "targets", api.VerbRequest[struct{}]{})
-	return list.Targets, err
-}
-
-// CloseTarget closes one page; an empty target means the current one. If the page asks whether it may be left, it
-// is closed only if OnDialog is DialogAccept.
-func (c *Client) CloseTarget(ctx context.Context, target, onDialog string) (api.Page, error) {
-	return ask[api.Page](ctx, c, "close_target", api.TargetRequest{Target: target, OnDialog: onDialog})
-}
-
-// Status returns the state of the keeper and its browser, with the targets of the caller's session, or of all
-// sessions for a person who sets all.
-func (c *Client) Status(ctx context.Context, all bool) (api.Status, error) {
-	return ask[api.Status](ctx, c, "status", api.StatusRequest{All: all})
-}
-
-// Events returns stored events.
-func (c *Client) Events(ctx context.Context, q api.EventsRequest) (api.Events, error) {
-	return ask[api.Events](ctx, c, "events", q)
+	return Ask(ctx, c, api.Operation[api.PageRequest, api.PageResult]("page."+verb), q)
 }
 
 // CloseSession closes what the caller's session has opened, or, for a person, another session unless it is "". The
 // browser ends if nothing is left in it; an external browser is only disconnected. CloseSession then waits until the
 // keeper is gone and its files are removed.
 func (c *Client) CloseSession(ctx context.Context, session string) (api.Closed, error) {
-	closed, err := ask[api.Closed](ctx, c, "close", api.CloseRequest{Session: session})
+	closed, err := Ask(ctx, c, api.OpClose, api.CloseRequest{Session: session})
 	if err == nil && closed.Browser != "" {
 		err = c.awaitExit(ctx)
 	}
 	return closed, err
 }
 
-// Sessions returns the sessions that have anything in the browser.
-func (c *Client) Sessions(ctx context.Context) ([]api.SessionInfo, error) {
-	return ask[[]api.SessionInfo](ctx, c, "sessions", struct{}{})
-}
-
-// EndConnection tells the keeper that the caller's connection has ended.
-func (c *Client) EndConnection(ctx context.Context) error {
-	_, err := ask[struct{}](ctx, c, "end_connection", struct{}{})
-	return err
-}
-
 // CloseBrowser ends the browser and its keeper, whatever sessions use it, and waits until the process is gone and its
 // files are removed. An external browser is only disconnected.
 func (c *Client) CloseBrowser(ctx context.Context) error {
-	if _, err := ask[struct{}](ctx, c, "stop", struct{}{}); err != nil {
+	if _, err := Ask(ctx, c, api.OpStop, struct{}{}); err != nil {
 		return err
 	}
 	return c.awaitExit(ctx)
@@ -329,9 +270,9 @@ func (c *Client) Listen(
 	}
 }
 
-// ask sends a request and decodes its result.
-func ask[R any](ctx context.Context, c *Client, op string, body any) (result R, err error) {
-	raw, _, err := c.exchange(ctx, op, op, body, nil)
+// Ask runs an operation and decodes its result.
+func Ask[Q, R any](ctx context.Context, c *Client, op api.Operation[Q, R], q Q) (result R, err error) {
+	raw, _, err := c.exchange(ctx, string(op), string(op), q, nil)
 	if err != nil {
 		return result, err
 	}
