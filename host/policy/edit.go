@@ -34,7 +34,8 @@ type Edit struct {
 	Removed []string `json:"removed"`
 	Notes   []string `json:"notes,omitempty"` // what else the operator should know
 
-	owners map[string]string // the owners that tool: grants are bound to, by plugin
+	document map[string]any    // the present text parsed, then changed
+	owners   map[string]string // the owners that tool: grants are bound to, by plugin
 }
 
 // Diff returns the change as lines that begin with "+" or "-".
@@ -163,23 +164,11 @@ func (p *Policy) Unconfirm(caller, tool, effect string) (Edit, error) {
 		return edit, host.Errorf(host.ConfigError, "%s requires confirmation of %s, which takes precedence over %s: change "+
 			"it there", list.pos.String(), r.text, GrantsFile)
 	}
-	doc := map[string]any{}
-	if err := toml.Unmarshal([]byte(edit.Old), &doc); err != nil {
-		return edit, host.Errorf(host.ConfigError, "%s: %v", edit.Path, err)
-	}
-	callers, _ := doc["callers"].(map[string]any)
-	if callers == nil {
-		callers = map[string]any{}
-	}
-	section, _ := callers[caller].(map[string]any)
-	if section == nil {
-		section = map[string]any{}
-	}
+	section := tableOf(tableOf(edit.document, "callers"), caller)
 	tools, _ := section[verbs[unconfirmed]].([]any)
 	section[verbs[unconfirmed]] = lists.Add(tools, any(tool))
-	callers[caller], doc["callers"] = section, callers
 	edit.Caller, edit.Added = caller, []string{verbs[unconfirmed] + " " + tool}
-	return edit, edit.encode(doc)
+	return edit, edit.encode()
 }
 
 // Revoke prepares a change that takes rights from a plugin, all of them if none is given. It removes the grants for
@@ -240,7 +229,7 @@ func (p *Policy) editOf(plugin string) (*state, Edit, error) {
 
 // edit begins a change with the present content of the files.
 func (p *Policy) edit() (*state, Edit, error) {
-	edit := Edit{}
+	edit := Edit{document: map[string]any{}}
 	if p.dir == "" {
 		return nil, edit, host.Errorf(host.ConfigError, "there is no configuration folder for %s", GrantsFile)
 	}
@@ -254,6 +243,9 @@ func (p *Policy) edit() (*state, Edit, error) {
 		return nil, edit, err
 	}
 	edit.Old = string(old)
+	if err := toml.Unmarshal(old, &edit.document); err != nil {
+		return nil, edit, host.Errorf(host.ConfigError, "%s: %v", edit.Path, err)
+	}
 	return s, edit, nil
 }
 
@@ -289,21 +281,11 @@ func (e *Edit) add(list []Grant, g Grant) []Grant {
 
 // write makes the new text: the old one with the given grants for one plugin.
 func (e *Edit) write(s *state, plugin string, list []Grant) error {
-	doc := map[string]any{}
-	if err := toml.Unmarshal([]byte(e.Old), &doc); err != nil {
-		return host.Errorf(host.ConfigError, "%s: %v", e.Path, err)
-	}
-	plugins, _ := doc["plugin"].(map[string]any)
-	if plugins == nil {
-		plugins = map[string]any{}
-	}
 	if generated := s.entry(plugin).generated; generated != nil {
 		plugin = generated.name // as spelled in the file
 	}
-	section, _ := plugins[plugin].(map[string]any)
-	if section == nil {
-		section = map[string]any{}
-	}
+	plugins := tableOf(e.document, "plugin")
+	section := tableOf(plugins, plugin)
 	for _, key := range []string{"digest", "signer", "grants", "owners"} {
 		delete(section, key)
 	}
@@ -324,26 +306,34 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 			section["signer"] = e.To
 		}
 	}
-	plugins[plugin] = section
 	if len(section) == 0 {
 		delete(plugins, plugin)
 	}
-	doc["plugin"] = plugins
 	if len(plugins) == 0 {
-		delete(doc, "plugin")
+		delete(e.document, "plugin")
 	}
-	return e.encode(doc)
+	return e.encode()
 }
 
-// encode makes the new text of a document.
-func (e *Edit) encode(doc map[string]any) error {
+// tableOf returns a table within a table of a document. It adds it if there is none.
+func tableOf(in map[string]any, key string) map[string]any {
+	table, _ := in[key].(map[string]any)
+	if table == nil {
+		table = map[string]any{}
+		in[key] = table
+	}
+	return table
+}
+
+// encode makes the new text of the changed document.
+func (e *Edit) encode() error {
 	b := bytes.NewBufferString(grantsHeader)
-	if len(doc) > 0 {
+	if len(e.document) > 0 {
 		b.WriteString("\n")
 	}
 	enc := toml.NewEncoder(b)
 	enc.SetArraysMultiline(true) // one grant a line, so that explanations can name the line
-	if err := enc.Encode(doc); err != nil {
+	if err := enc.Encode(e.document); err != nil {
 		return host.Errorf(host.Internal, "%s cannot be written as TOML: %v", GrantsFile, err)
 	}
 	e.New = b.String()
