@@ -96,10 +96,7 @@ func (s *Store) integrityError(e Entry, what, path string, found []byte) error {
 	if found == nil {
 		return err
 	}
-	approved, ok := s.approved(e.Digest, e.ManifestSHA256)
-	if !ok {
-		approved, ok = s.Approved(e.Digest)
-	}
+	approved, ok := s.Approved(e.Digest)
 	if !ok {
 		approved, ok = s.embeddedManifest(e)
 	}
