@@ -260,7 +260,7 @@ func (in *Installer) ownShipped(c *store.Candidate) (bool, error) {
 	if err != nil || digest == "" {
 		return false, err
 	}
-	if sum := sha256.Sum256(c.Wasm); digest == "sha256:"+hex.EncodeToString(sum[:]) && c.ManifestEmbedded {
+	if sum := sha256.Sum256(c.Wasm); digest == "sha256:"+hex.EncodeToString(sum[:]) && c.ManifestEmbedded() {
 		c.Owner = host.OwnerShipped
 	}
 	return true, nil

@@ -164,7 +164,7 @@ func (in *Installer) Difference(_, approved, found string) string {
 func BuildOf(c *store.Candidate) signature.Build {
 	return signature.Build{
 		Name: c.Manifest.Name, Version: c.Manifest.Version, Digest: c.Digest, Wasm: c.Wasm,
-		ManifestEmbedded: c.ManifestEmbedded,
+		ManifestEmbedded: c.ManifestEmbedded(),
 	}
 }
 

@@ -39,18 +39,17 @@ const maxWasm = grant.MaxModuleMiB << 20
 
 // Candidate is a plugin that has been read and validated but is not installed. It can be run.
 type Candidate struct {
-	Path             string // of the wasm file, absolute
-	Wasm             []byte
-	ManifestJSON     []byte
-	Manifest         *manifest.Manifest
-	Digest           string
-	ManifestEmbedded bool   // Wasm contains the manifest
-	Signature        []byte // of the signature file next to it; nil if there is none
-	Signer           string // the key of the valid signature; "" if there is none or it was not verified
-	Owner            string // host.OwnerShipped for a plugin that ships with the host; "" if its signer owns it
-	ReplacedOwner    string // identity of a plugin that is no longer installed and whose name it takes; "" if none
-	TakesName        bool   // a person has confirmed that it takes the name of another owner
-	Engine           string // digest of the engine of a script that will be installed; "" for others
+	Path          string // of the wasm file, absolute
+	Wasm          []byte
+	ManifestJSON  []byte
+	Manifest      *manifest.Manifest
+	Digest        string
+	Signature     []byte // of the signature file next to it; nil if there is none
+	Signer        string // the key of the valid signature; "" if there is none or it was not verified
+	Owner         string // host.OwnerShipped for a plugin that ships with the host; "" if its signer owns it
+	ReplacedOwner string // identity of a plugin that is no longer installed and whose name it takes; "" if none
+	TakesName     bool   // a person has confirmed that it takes the name of another owner
+	Engine        string // digest of the engine of a script that will be installed; "" for others
 }
 
 // ReadCandidate reads a plugin from a wasm file, or from a folder that holds exactly one, and validates it as far
@@ -171,12 +170,7 @@ func Pack(path string, wasm, manifestJSON []byte, from, hostVersion string) (*Ca
 	if err != nil {
 		return nil, asInvalidPlugin(path, err)
 	}
-	c, err := newCandidate(path, packed, manifestJSON, from, hostVersion)
-	if err != nil {
-		return nil, err
-	}
-	c.ManifestEmbedded = true
-	return c, nil
+	return newCandidate(path, packed, manifestJSON, from, hostVersion)
 }
 
 // NewCandidate is [ReadCandidate] for a plugin in memory. path names its origin.
@@ -185,8 +179,6 @@ func NewCandidate(path string, wasm, manifestJSON, signature []byte, hostVersion
 	if err != nil {
 		return nil, err
 	}
-	section, err := sections.ReadManifest(wasm)
-	c.ManifestEmbedded = err == nil && bytes.Equal(section, manifestJSON)
 	c.Path, c.Signature = path, signature
 	return c, nil
 }
@@ -203,12 +195,17 @@ func newCandidate(path string, wasm, manifestJSON []byte, from, hostVersion stri
 	if err := module.Check(wasm, m); err != nil {
 		return nil, asInvalidPlugin(path, err)
 	}
-	embedded := from == path
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
-	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m, Digest: Digest(wasm, manifestJSON),
-		ManifestEmbedded: embedded}, nil
+	return &Candidate{Path: path, Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m,
+		Digest: Digest(wasm, manifestJSON)}, nil
+}
+
+// ManifestEmbedded reports whether the wasm contains the manifest.
+func (c *Candidate) ManifestEmbedded() bool {
+	section, err := sections.ReadManifest(c.Wasm)
+	return err == nil && bytes.Equal(section, c.ManifestJSON)
 }
 
 // findManifest returns the manifest of a wasm file and the path of the file that holds it.

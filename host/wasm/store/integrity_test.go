@@ -135,7 +135,7 @@ func TestSignatureIsPreserved(t *testing.T) {
 		}
 		opened, err := s.Open(entry)
 		if err != nil || string(opened.Signature) != step.signature || opened.Signer != step.signer ||
-			!opened.ManifestEmbedded || !bytes.Equal(opened.Wasm, step.c.Wasm) {
+			!opened.ManifestEmbedded() || !bytes.Equal(opened.Wasm, step.c.Wasm) {
 			t.Errorf("%s: opened with %q by %q, %v", step.name, opened.Signature, opened.Signer, err)
 		}
 		if changed := lock != content(t, s.LockPath()); changed != step.changed {

@@ -10,7 +10,6 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/wasm/internal/world"
 	"github.com/parley-tools/parley/manifest"
-	"github.com/parley-tools/parley/manifest/sections"
 )
 
 // A signature file is next to its wasm file and has the same name plus this suffix. This package treats its content
@@ -73,8 +72,6 @@ func (s *Store) Open(e Entry) (*Candidate, error) {
 	}
 	c := &Candidate{Path: filepath.Join(s.pluginDir(e), wasmName), Wasm: wasm, ManifestJSON: manifestJSON, Manifest: m,
 		Digest: e.Digest, Signer: e.Signer}
-	section, err := sections.ReadManifest(wasm)
-	c.ManifestEmbedded = err == nil && string(section) == string(manifestJSON)
 	c.Signature, err = s.Signature(e)
 	return c, err
 }

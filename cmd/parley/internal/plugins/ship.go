@@ -35,7 +35,7 @@ func runPluginPush(ctx context.Context, app *command.App, opts *pluginPushOption
 	if err != nil {
 		return err
 	}
-	if !c.ManifestEmbedded {
+	if !c.ManifestEmbedded() {
 		if installed, err := app.Parley().Store().Find(opts.Plugin); err == nil {
 			c.Path = installed.Source
 		}

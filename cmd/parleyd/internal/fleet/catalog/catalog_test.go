@@ -258,7 +258,7 @@ func TestFetch(t *testing.T) {
 	}
 	if got.Digest != c.Digest || string(got.Wasm) != string(c.Wasm) ||
 		string(got.ManifestJSON) != string(c.ManifestJSON) || string(got.Signature) != string(c.Signature) ||
-		got.ManifestEmbedded || got.Manifest.Name != "echo" {
+		got.ManifestEmbedded() || got.Manifest.Name != "echo" {
 		t.Errorf("%+v", got)
 	}
 	code, err := js.ObjectStore(t.Context(), Code)
