@@ -95,19 +95,15 @@ func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 				generated.signer)+" and do not carry over")
 		}
 	}
-	dir := p.env.Dir
-	if dir == "" {
-		if dir, err = os.Getwd(); err != nil {
-			return edit, host.Errorf(host.ConfigError, "relative folders cannot be made absolute: %v", err)
-		}
-	}
 	for _, g := range grants {
 		if g.Kind == Tool && strings.HasSuffix(g.Name, "*") && p.env.Outside(g.Name) {
 			return edit, host.Errorf(host.InvalidArgs, "grant %s: tools that reach outside a page are never granted by a "+
 				"wildcard; name each tool", quote(g.String()))
 		}
-		g = g.Absolute(dir)
 		if g.Kind == FS {
+			if g.Source, err = filepath.Abs(g.Source); err != nil {
+				return edit, host.Errorf(host.ConfigError, "relative folders cannot be made absolute: %v", err)
+			}
 			err := p.env.Own.Check(g.Source, g.Mode == "rw")
 			if info, failed := os.Stat(g.Source); failed == nil && !info.IsDir() {
 				err = fmt.Errorf("%s is not a folder", g.Source)

@@ -32,15 +32,18 @@ func grants(t testing.TB, texts ...string) []Grant {
 }
 
 func TestGrantAndRevoke(t *testing.T) {
+	current, err := os.Getwd()
+	must(t, err)
 	dir := filepath.Join(t.TempDir(), "config")
-	p, err := Load(dir, Env{Dir: "/work/dir"})
+	inDir := strings.NewReplacer(dir, "DIR", current, "/work/dir")
+	p, err := Load(dir, Env{})
 	must(t, err)
 	step := func(name string, e Edit, err error) {
 		t.Helper()
 		must(t, err)
-		golden(t, name+".diff", strings.ReplaceAll(e.Diff(), dir, "DIR"))
+		golden(t, name+".diff", inDir.Replace(e.Diff()))
 		must(t, p.WriteGrants(e))
-		golden(t, name+".toml", read(t, e.Path))
+		golden(t, name+".toml", inDir.Replace(read(t, e.Path)))
 		info, err := os.Stat(e.Path)
 		must(t, err)
 		if info.Mode().Perm() != 0o600 {
@@ -269,7 +272,8 @@ func TestGrantOutOfReach(t *testing.T) {
 	config := filepath.Join(base, "config")
 	must(t, os.MkdirAll(filepath.Join(base, "work"), 0o700))
 	must(t, os.MkdirAll(config, 0o700))
-	env := Env{Dir: base, Own: &protect.Files{Folders: []protect.Folder{{Name: "config", Path: config}}}}
+	t.Chdir(base)
+	env := Env{Own: &protect.Files{Folders: []protect.Folder{{Name: "config", Path: config}}}}
 	p, err := Load(config, env)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(base, "file"), nil, 0o600))

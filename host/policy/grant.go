@@ -143,14 +143,6 @@ func parseHTTP(s, rest string) (Grant, error) {
 	return g, nil
 }
 
-// Absolute returns the grant with an absolute SOURCE; a relative one starts at dir.
-func (g Grant) Absolute(dir string) Grant {
-	if g.Kind == FS && !filepath.IsAbs(g.Source) {
-		g.Source = filepath.Join(dir, g.Source)
-	}
-	return g
-}
-
 // CheckReach returns a config_error with the position of each grant, and of each list of files for a caller, that has
 // no effect because a folder is out of reach: calls that need it are denied. The warnings are about files in a folder
 // that the rule does not reach.

@@ -89,18 +89,6 @@ func TestParseGrant(t *testing.T) {
 	}
 }
 
-func TestAbsolute(t *testing.T) {
-	dir := t.TempDir()
-	for in, want := range map[string]string{"fs:ro:./a=/g": filepath.Join(dir, "a"),
-		"fs:ro:../a=/g": filepath.Join(filepath.Dir(dir), "a"), "fs:ro:" + dir + "=/g": dir} {
-		g, err := ParseGrant(in)
-		must(t, err)
-		if got := g.Absolute(dir).Source; got != want {
-			t.Errorf("%s: got %s, want %s", in, got, want)
-		}
-	}
-}
-
 func TestMatchTool(t *testing.T) {
 	tests := []struct {
 		granted, name string

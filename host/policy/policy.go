@@ -41,8 +41,6 @@ const (
 type Env struct {
 	// LookupEnv reads environment variables; nil means os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
-	// Dir is the folder at which relative folders in new grants start; "" means the current folder of the process.
-	Dir string
 	// Own are the files of the host, which no grant reaches. Nil means only the root and pseudo file systems.
 	Own *protect.Files
 	// Store is the folder of the secret store; "" means none.

@@ -39,7 +39,7 @@ var maxLines = map[string]int{
 	"host/quota":               203,   // of callers, in files that processes share
 	"host/rights":              72,    // of one call, by name
 	"host/approve":             449,   // what waits for a person, in files; all who may answer are asked
-	"host/policy":              3388,  // settings, secrets, logins; quotas; confirmation; pools; Check; full disks; TOML
+	"host/policy":              3377,  // settings, secrets, logins; quotas; confirmation; pools; Check; full disks; TOML
 	"host/egress":              869,   // secrets in the query, as basic credentials, as cookies; tracers
 	"host/protect":             890,   // files out of reach; what identifies a file, from four rooms; links to folders
 	"host/api/openapi":         1814,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts (once each), schemas; rights; others
