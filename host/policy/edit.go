@@ -65,7 +65,7 @@ func (e Edit) Diff() string {
 // Grant prepares a change that grants rights to a build of a plugin. to is the digest of the build ("sha256:.."), or a
 // signer, whose builds of the plugin all get the rights. Rights of another build of the same name do not carry over. A
 // grant replaces an existing one for the same folder, origin, tool, variable or secret, except that the methods of an
-// origin are merged.
+// origin are merged. A relative folder starts at the current folder.
 func (p *Policy) Grant(plugin, to string, grants ...Grant) (Edit, error) {
 	s, edit, err := p.editOf(plugin)
 	if err != nil {

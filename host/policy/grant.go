@@ -50,7 +50,7 @@ type Grant struct {
 	Read    bool   // secret
 }
 
-// ParseGrant parses a grant. A relative SOURCE stays relative: see [Grant.Absolute].
+// ParseGrant parses a grant. A relative SOURCE stays relative: see [Policy.Grant].
 func ParseGrant(s string) (Grant, error) {
 	const limit = 8 << 10
 	if len(s) > limit {

@@ -298,7 +298,7 @@ type Drag struct {
 	Hold float64 `json:"hold,omitempty"`
 }
 
-// UploadFolder is the result of [Client.UploadFolder].
+// UploadFolder is the result of [OpUploads].
 type UploadFolder struct {
 	Path string `json:"path"`
 }
@@ -447,7 +447,7 @@ type ScriptRequest struct {
 	Args     []json.RawMessage `json:"args,omitempty"`
 	// DocumentStart runs the script at the start of each document of the session from now on, until the session ends.
 	DocumentStart bool `json:"document_start,omitempty"`
-	// Files are given to the file input that the function returns: files in the folder of [Client.UploadFolder], and
+	// Files are given to the file input that the function returns: files in the folder of [OpUploads], and
 	// downloads of the session.
 	Files []string `json:"files,omitempty"`
 	// ClosedRoots says that the function returns elements. For each of them that has a closed shadow root, the script's
