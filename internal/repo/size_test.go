@@ -22,8 +22,8 @@ import (
 // with a reason beside it. Shared types are in several packages below host; imports count as lines.
 var maxLines = map[string]int{
 	".":                        881,   // redaction; logins; kind http; tracers; approvals; quotas; what a fleet adds
-	"manifest":                 12071, // lone surrogates; keys; secrets; kind http; unions; texts; briefs; rules
-	"host/call":                2945,  // credentials for the operator; peers; plans; quotas; usage; busy; programs
+	"manifest":                 12093, // lone surrogates; keys; secrets; kind http; unions; texts; briefs; rules
+	"host/call":                2951,  // credentials for the operator; peers; plans; quotas; usage; busy; programs
 	"host/overlay":             553,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
@@ -46,7 +46,7 @@ var maxLines = map[string]int{
 	"host/internal/index":      3428,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
 	"host/mcp":                 4964,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
-	"host/wasm":                10940, // compilations ahead; imports; the index; caches; other machines; no manifest
+	"host/wasm":                10929, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4225,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 882,   // logins; requests by bindings, styles in all places, answers, next pages
@@ -54,7 +54,7 @@ var maxLines = map[string]int{
 	"host/signature":           353,
 	"host/oci":                 1032, // what a word names, and how it is fetched, from the commands; all challenges; tags
 	"host/jq":                  316,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1979, // templates; names of peers; estimates; plans of examples; steps; options of others
+	"host/advice":              1980, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
 	"internal/contain":         282,
 	"internal/slots":           243,   // turns of callers, also of those who wait for other machines; waking all
@@ -64,9 +64,9 @@ var maxLines = map[string]int{
 	"cdp/internal/keeper":      9582,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
 	"cdp/internal/keeper/page": 7276,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
 	"plugins":                  3430,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, anchors
-	"sdk":                      1936,  // bounds of types; values that a decoder refuses are named; misspelt tags
+	"sdk":                      1920,  // bounds of types; values that a decoder refuses are named; misspelt tags
 	"cmd/parleyd":              1611,  // the service, a module of its own; a fleet, its accounts and records; help; types
-	"cmd":                      14612, // documents in the binary; logins; names, times; other programs; groups of APIs
+	"cmd":                      14605, // documents in the binary; logins; names, times; other programs; groups of APIs
 	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1461,  // older versions, confirmed; tools in use; what is published; full disks
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
