@@ -59,27 +59,58 @@ type compiler struct {
 	patterns *sync.Map // [2]string of a regular expression and its flags to *pattern
 }
 
-// visit calls f with each node of a syntax tree that is a pointer, parents first. f may change the node.
-func visit(node any, f func(node any)) {
-	var walk func(v reflect.Value)
-	walk = func(v reflect.Value) {
+// verdict is what a node of a syntax tree says about the expression.
+type verdict int
+
+const (
+	inside verdict = iota // its parts decide
+	yes
+	no // whatever its parts are
+)
+
+func verdictOf(is bool) verdict {
+	if is {
+		return yes
+	}
+	return no
+}
+
+// some reports whether a node of a syntax tree has the verdict yes. It asks the nodes that are pointers, parents first.
+// ask may change the node.
+func some(node any, ask func(node any) verdict) bool {
+	var walk func(v reflect.Value) bool
+	walk = func(v reflect.Value) bool {
 		switch v.Kind() {
 		case reflect.Pointer:
-			if !v.IsNil() {
-				f(v.Interface())
-				walk(v.Elem())
+			if v.IsNil() {
+				return false
 			}
+			said := ask(v.Interface())
+			return said == yes || said == inside && walk(v.Elem())
 		case reflect.Struct:
 			for i := range v.NumField() {
-				walk(v.Field(i))
+				if walk(v.Field(i)) {
+					return true
+				}
 			}
 		case reflect.Slice:
 			for i := range v.Len() {
-				walk(v.Index(i))
+				if walk(v.Index(i)) {
+					return true
+				}
 			}
 		}
+		return false
 	}
-	walk(reflect.ValueOf(node))
+	return walk(reflect.ValueOf(node))
+}
+
+// visit calls f with each node of a syntax tree that is a pointer, parents first. f may change the node.
+func visit(node any, f func(node any)) {
+	some(node, func(node any) verdict {
+		f(node)
+		return inside
+	})
 }
 
 // Functions and variables of rewritten filters. No filter can mention these names.

@@ -292,61 +292,42 @@ func isText(q *gojq.Query) bool {
 
 // plain reports whether a pattern binds each variable exactly once and evaluates nothing.
 func plain(p *gojq.Pattern) bool {
-	for _, o := range p.Object {
-		if o.KeyQuery != nil || o.KeyString != nil || o.Val != nil && !plain(o.Val) {
-			return false
+	return !some(p, func(node any) verdict {
+		if o, ok := node.(*gojq.PatternObject); ok && (o.KeyQuery != nil || o.KeyString != nil) {
+			return yes
 		}
-	}
-	return !slices.ContainsFunc(p.Array, func(p *gojq.Pattern) bool { return !plain(p) })
+		return inside
+	})
 }
 
 // readsInput reports whether the results of an expression may refer to its input. If in doubt, it returns true.
 func readsInput(q *gojq.Query) bool {
-	switch {
-	case q == nil:
-		return false
-	case len(q.FuncDefs) > 0:
-		return true
-	case q.Term != nil:
-		return termReadsInput(q.Term)
-	case q.Op == gojq.OpPipe && len(q.Patterns) == 0:
-		return readsInput(q.Left)
-	}
-	return readsInput(q.Left) || readsInput(q.Right)
-}
-
-func termReadsInput(t *gojq.Term) bool {
-	for _, s := range t.SuffixList {
-		if s.Index != nil && (readsInput(s.Index.Start) || readsInput(s.Index.End) || readsText(s.Index.Str)) {
-			return true
+	return some(q, func(node any) verdict {
+		reads := false
+		switch n := node.(type) {
+		case *gojq.Query:
+			if n.Op == gojq.OpPipe && len(n.FuncDefs)+len(n.Patterns) == 0 {
+				return verdictOf(readsInput(n.Left))
+			}
+			reads = len(n.FuncDefs) > 0
+		case *gojq.ObjectKeyVal:
+			reads = n.Val == nil && !strings.HasPrefix(n.Key, "$")
+		case *gojq.If:
+			reads = n.Else == nil
+		case *gojq.Term:
+			switch n.Type {
+			case gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber, gojq.TermTypeObject,
+				gojq.TermTypeArray, gojq.TermTypeUnary, gojq.TermTypeString, gojq.TermTypeIf, gojq.TermTypeQuery:
+			default:
+				reads = n.Func == nil || !strings.HasPrefix(n.Func.Name, "$")
+			}
 		}
-	}
-	switch t.Type {
-	case gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber:
-		return false
-	case gojq.TermTypeFunc:
-		return !strings.HasPrefix(t.Func.Name, "$")
-	case gojq.TermTypeObject:
-		return slices.ContainsFunc(t.Object.KeyVals, func(kv *gojq.ObjectKeyVal) bool {
-			return kv.Val == nil && !strings.HasPrefix(kv.Key, "$") || readsText(kv.KeyString) ||
-				readsInput(kv.KeyQuery) || readsInput(kv.Val)
-		})
-	case gojq.TermTypeArray:
-		return readsInput(t.Array.Query)
-	case gojq.TermTypeUnary:
-		return termReadsInput(t.Unary.Term)
-	case gojq.TermTypeString:
-		return readsText(t.Str)
-	case gojq.TermTypeIf:
-		return t.If.Else == nil || readsInput(t.If.Cond) || readsInput(t.If.Then) || readsInput(t.If.Else) ||
-			slices.ContainsFunc(t.If.Elif, func(e *gojq.IfElif) bool { return readsInput(e.Cond) || readsInput(e.Then) })
-	case gojq.TermTypeQuery:
-		return readsInput(t.Query)
-	}
-	return true
+		if reads {
+			return yes
+		}
+		return inside
+	})
 }
-
-func readsText(s *gojq.String) bool { return s != nil && slices.ContainsFunc(s.Queries, readsInput) }
 
 // singles are functions of gojq that have one result if each argument has one. Those in closed have one in any
 // case.
@@ -362,68 +343,55 @@ var (
 )
 
 // single reports whether an expression has exactly one result per input, unless it fails. In doubt it is false.
-func (c *compiler) single(q *gojq.Query) bool {
-	switch {
-	case q == nil:
-		return true
-	case len(q.FuncDefs) > 0:
-		return false
-	case q.Term != nil:
-		return c.singleTerm(q.Term)
-	case q.Op == gojq.OpComma:
-		return false
-	case gojq.OpModify == q.Op: // one result, maybe without the members whose change has none
-		return true
-	case gojq.OpAssign <= q.Op && q.Op <= gojq.OpUpdateAlt:
-		return c.single(q.Right)
+func (c *compiler) single(q *gojq.Query) bool { return !some(q, c.multiplies) }
+
+// multiplies says whether a node may have another number of results.
+func (c *compiler) multiplies(node any) verdict {
+	switch n := node.(type) {
+	case *gojq.Suffix:
+		if n.Index == nil {
+			return yes
+		}
+	case *gojq.Query:
+		switch {
+		case len(n.FuncDefs) > 0, n.Op == gojq.OpComma, len(n.Patterns) > 1, len(n.Patterns) == 1 && !plain(n.Patterns[0]):
+			return yes
+		case gojq.OpModify == n.Op: // one result, maybe without the members whose change has none
+			return no
+		case gojq.OpAssign <= n.Op && n.Op <= gojq.OpUpdateAlt:
+			return verdictOf(!c.single(n.Right))
+		}
+	case *gojq.Term:
+		return c.termMultiplies(n)
 	}
-	return c.single(q.Left) && c.single(q.Right) && (len(q.Patterns) == 0 || len(q.Patterns) == 1 && plain(q.Patterns[0]))
+	return inside
 }
 
-func (c *compiler) singleTerm(t *gojq.Term) bool {
-	text := func(s *gojq.String) bool {
-		return s == nil || !slices.ContainsFunc(s.Queries, func(q *gojq.Query) bool { return !c.single(q) })
-	}
-	index := func(x *gojq.Index) bool { return x == nil || text(x.Str) && c.single(x.Start) && c.single(x.End) }
-	for _, s := range t.SuffixList {
-		if s.Index == nil || !index(s.Index) {
-			return false
-		}
-	}
+func (c *compiler) termMultiplies(t *gojq.Term) verdict {
+	var counts any // the part that decides beside the suffixes
 	switch t.Type {
 	case gojq.TermTypeIdentity, gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber,
-		gojq.TermTypeArray:
-		return true
-	case gojq.TermTypeIndex:
-		return index(t.Index)
+		gojq.TermTypeIndex, gojq.TermTypeObject, gojq.TermTypeUnary, gojq.TermTypeFormat, gojq.TermTypeString,
+		gojq.TermTypeIf, gojq.TermTypeQuery:
+		return inside
+	case gojq.TermTypeArray:
+	case gojq.TermTypeReduce:
+		counts = t.Reduce.Start
 	case gojq.TermTypeFunc:
 		name, args := t.Func.Name, t.Func.Args
+		isGenerator := (name == "first" || name == "last" || name == "nth" && len(args) == 2) && len(args) > 0
 		switch {
 		case strings.HasPrefix(name, "$"):
-			return true
 		case slices.Contains(c.defined, name):
-			return false
+			return yes
 		case slices.Contains(closed, name) && len(args) > 0:
-			return true
+		case isGenerator || !slices.Contains(singles, name):
+			return yes
+		default:
+			counts = args
 		}
-		ofOne := !(name == "first" || name == "last" || name == "nth" && len(args) == 2) || len(args) == 0
-		return ofOne && slices.Contains(singles, name) &&
-			!slices.ContainsFunc(args, func(q *gojq.Query) bool { return !c.single(q) })
-	case gojq.TermTypeObject:
-		return !slices.ContainsFunc(t.Object.KeyVals, func(kv *gojq.ObjectKeyVal) bool {
-			return !text(kv.KeyString) || !c.single(kv.KeyQuery) || !c.single(kv.Val)
-		})
-	case gojq.TermTypeUnary:
-		return c.singleTerm(t.Unary.Term)
-	case gojq.TermTypeFormat, gojq.TermTypeString:
-		return text(t.Str)
-	case gojq.TermTypeIf:
-		return c.single(t.If.Cond) && c.single(t.If.Then) && c.single(t.If.Else) &&
-			!slices.ContainsFunc(t.If.Elif, func(e *gojq.IfElif) bool { return !c.single(e.Cond) || !c.single(e.Then) })
-	case gojq.TermTypeReduce:
-		return c.single(t.Reduce.Start)
-	case gojq.TermTypeQuery:
-		return c.single(t.Query)
+	default:
+		return yes
 	}
-	return false
+	return verdictOf(some(t.SuffixList, c.multiplies) || some(counts, c.multiplies))
 }
