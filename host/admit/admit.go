@@ -62,8 +62,7 @@ type Installer struct {
 
 // New returns an installer.
 func New(cfg Config) *Installer {
-	return &Installer{cfg: cfg, signers: signers{builds: map[string]*store.Candidate{},
-		published: map[string]signature.Key{}, verified: map[string]signature.Key{}}}
+	return &Installer{cfg: cfg}
 }
 
 // Compare returns what a new version of a plugin changes, and who called what it removes.
@@ -270,7 +269,7 @@ func (in *Installer) Load(c *store.Candidate, accept []string, replace func(plug
 	if fresh && in.cfg.Admitted != nil {
 		in.cfg.Admitted(report)
 	}
-	in.signers.add(c)
+	in.signers.builds.Store(c.Digest, c)
 	return nil
 }
 

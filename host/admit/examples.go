@@ -45,7 +45,7 @@ func (in *Installer) newTrial(provider host.Provider) (trial, error) {
 	if err != nil {
 		return trial{}, err
 	}
-	h, err := call.New(call.Config{Version: in.cfg.Version, Catalog: catalog, Policy: withoutRights{}})
+	h, err := call.New(call.Config{Catalog: catalog, Policy: withoutRights{}})
 	return trial{h, provider.Info().Name}, err
 }
 

@@ -204,7 +204,7 @@ func (in *Installer) Prepare(ctx context.Context, path string, o Options) (*Inst
 	if c.Engine, err = in.cfg.Engine().Provider(c.Source()).EngineDigest(); err != nil {
 		return nil, err
 	}
-	in.signers.add(c)
+	in.signers.builds.Store(c.Digest, c)
 	i := &Installation{Candidate: c, Signer: signer, Report: report, Replaces: before,
 		TakesFrom: takesFrom, by: in, options: o}
 	if before != nil && before.Digest != c.Digest {

@@ -26,40 +26,21 @@ type Signer struct {
 // signers tells the policy who signed a build. It checks the signature and the operator's list of keys each time, so
 // that withdrawn trust takes effect at once. Only the verification of the same bytes with the same keys is cached.
 type signers struct {
-	mu sync.Mutex
-	// builds are the builds in memory that are not in the store, by digest.
-	builds map[string]*store.Candidate
-	// published are the keys that signed published builds, by digest.
-	published map[string]signature.Key
-	// verified are the keys that verified a signature, by what was verified; "" means no key.
-	verified map[string]signature.Key
+	builds    sync.Map // by digest, the *store.Candidate of builds in memory that are not in the store
+	published sync.Map // by digest, the signature.Key that signed a published build
+	verified  sync.Map // by what was verified, the signature.Key that verified it; "" means no key
 }
 
-// add registers a build that is loaded, or about to be installed.
-func (s *signers) add(c *store.Candidate) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.builds[c.Digest] = c
-}
-
+// build returns the build in memory with a digest, nil if there is none.
 func (s *signers) build(digest string) *store.Candidate {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.builds[digest]
-}
-
-// publishedBy returns the key that signed a published build.
-func (s *signers) publishedBy(digest string) signature.Key {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.published[digest]
+	c, _ := s.builds.Load(digest)
+	found, _ := c.(*store.Candidate)
+	return found
 }
 
 // Vouch tells the policy which key signed a published build, as [Installer.AdmitPublished] found.
 func (in *Installer) Vouch(digest, key string) {
-	in.signers.mu.Lock()
-	defer in.signers.mu.Unlock()
-	in.signers.published[digest] = signature.Key(key)
+	in.signers.published.Store(digest, signature.Key(key))
 }
 
 // AdmitPublished decides whether a plugin that another machine published may be listed, and sets its signer. It refuses
@@ -105,8 +86,8 @@ func (in *Installer) key(plugin, digest string, keys []signature.Key) (signature
 			return key, err
 		} // the same build may be installed with a signature
 	}
-	if key := in.signers.publishedBy(digest); key != "" {
-		return key, nil
+	if key, _ := in.signers.published.Load(digest); key != nil && key != signature.Key("") {
+		return key.(signature.Key), nil
 	}
 	entry, err := in.cfg.Store.Find(plugin)
 	if err != nil || entry.Digest != digest {
@@ -132,11 +113,8 @@ func (s *signers) verify(
 	for _, k := range keys {
 		checked += "\n" + string(k)
 	}
-	s.mu.Lock()
-	key, known := s.verified[checked]
-	s.mu.Unlock()
-	if known {
-		return key, nil
+	if key, known := s.verified.Load(checked); known {
+		return key.(signature.Key), nil
 	}
 	sig, err := signature.Parse(text)
 	if err != nil {
@@ -145,10 +123,8 @@ func (s *signers) verify(
 	if c, err = read(); err != nil {
 		return "", err
 	}
-	key, _ = sig.Verify(BuildOf(c), keys...)
-	s.mu.Lock()
-	s.verified[checked] = key
-	s.mu.Unlock()
+	key, _ := sig.Verify(BuildOf(c), keys...)
+	s.verified.Store(checked, key)
 	return key, nil
 }
 

@@ -82,7 +82,7 @@ func TestSignersOfALongProcess(t *testing.T) {
 	for _, text := range [][]byte{nil, []byte("hello")} {
 		again := *c
 		again.Signature, again.Signer = text, ""
-		who.signers.add(&again)
+		who.signers.builds.Store(again.Digest, &again)
 		if got, err := who.BuildSigner("smallest", entry.Digest); err != nil || got.Key != string(mine.Public()) {
 			t.Errorf("the installed build, loaded again: %+v, %v", got, err)
 		}
