@@ -48,7 +48,7 @@ func TestShippedExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := call.New(call.Config{Version: Version, Catalog: catalog, Policy: policy.Default()})
+	h, err := call.New(call.Config{Catalog: catalog, Policy: policy.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}

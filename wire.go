@@ -557,7 +557,7 @@ func (p *Parley) Host() (*call.Host, error) {
 		return p.parts.host, nil
 	}
 	p.parts.host, err = call.New(call.Config{
-		Version: Version, Catalog: catalog, Reload: p.currentCatalog, Policy: rules, Mode: p.cfg.Mode,
+		Catalog: catalog, Reload: p.currentCatalog, Policy: rules, Mode: p.cfg.Mode,
 		Recorder: trace.Open(p.TraceDir(), trace.Config{
 			Off: p.cfg.Traces.Off, Values: p.cfg.Traces.Values, KeepDays: p.cfg.Traces.KeepDays, MaxBytes: p.cfg.Traces.MaxBytes,
 			Warn: func(err error) { p.cfg.Debug("traces: %v", err) },

@@ -176,24 +176,24 @@ func (a *authorization) resolveFile(d host.Decision, name string, saves bool) (r
 				folder = source
 			}
 			isOwn := err == nil && own.Guard().Denies(info)
-			switch _, within := relativeTo(filepath.ToSlash(source), filepath.ToSlash(root)); {
+			why := ""
+			switch {
 			case isOwn && info.Mode().IsRegular():
-				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a file in a folder that can be "+
-					"granted: it is a file that Parley reads or writes itself; name another file")
-			case !within:
-				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a file in a folder that was "+
-					"granted: it is a link out of that folder; name the link's target")
+				why = "is not a file in a folder that can be granted: it is a file that Parley reads or writes itself; name " +
+					"another file"
+			case !isWithin(source, root):
+				why = "is not a file in a folder that was granted: it is a link out of that folder; name the link's target"
 			case byRoots && err == nil && !info.IsDir() && own.Check(source, false) != nil:
-				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is in a folder of Parley or of a "+
-					"pseudo file system, whose files no call can name; name another file")
+				why = "is in a folder of Parley or of a pseudo file system, whose files no call can name; name another file"
 			case isOwn || !byRoots && own.Check(folder, saves) != nil:
 				return "", "", refused(mode)
-			}
-			if err == nil && info.Mode().IsRegular() && !saves || err == nil && info.IsDir() && g.Mode == "rw" {
+			case err == nil && (info.Mode().IsRegular() && !saves || info.IsDir() && g.Mode == "rw"):
 				return root, source, nil
+			case err != nil || !info.IsDir():
+				why = "is not a regular file or a folder"
 			}
-			if err != nil || !info.IsDir() {
-				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" is not a regular file or a folder")
+			if why != "" {
+				return "", "", denied(a.params.Tool, "", manifest.CleanLine(name)+" "+why)
 			}
 			mode = "rw"
 		}

@@ -28,7 +28,6 @@ import (
 
 // Config configures a [Host]. Only Catalog and Policy are required.
 type Config struct {
-	Version string
 	Catalog *host.Catalog
 	// Reload returns the current catalog and reports whether it has changed since the last call. Nil means that only
 	// [Host.Swap] changes the catalog.

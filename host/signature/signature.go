@@ -94,9 +94,6 @@ func parseClaim(comment string, id uint64) (claim, error) {
 // one.
 func (s *Signature) ID() string { return formatID(s.raw.KeyID) }
 
-// Key returns the key that the signature itself names, or "".
-func (s *Signature) Key() Key { return s.claim.key }
-
 // Comment returns the trusted comment, cleaned, on one line.
 func (s *Signature) Comment() string { return manifest.CleanLine(s.raw.TrustedComment) }
 

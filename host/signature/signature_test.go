@@ -68,8 +68,8 @@ func TestSignAndVerify(t *testing.T) {
 		t.Errorf("the signature is\n%s, want the line\n%s", text, want)
 	}
 	s := mustParse(t, text)
-	if s.ID() != mine.Public().ID() || s.Key() != mine.Public() || !strings.HasPrefix(s.Comment(), "parley name:hello ") {
-		t.Errorf("got %s, %s, %q", s.ID(), s.Key(), s.Comment())
+	if s.ID() != mine.Public().ID() || s.claim.key != mine.Public() || !strings.HasPrefix(s.Comment(), "parley name:hello ") {
+		t.Errorf("got %s, %s, %q", s.ID(), s.claim.key, s.Comment())
 	}
 	for name, keys := range map[string][]Key{
 		"by its key": {mine.Public()}, "by one of several": {other.Public(), mine.Public()}, "by the key that it names": nil,
@@ -302,7 +302,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = s.ID() + s.Comment() + s.Key().ID()
+		_ = s.ID() + s.Comment() + s.claim.key.ID()
 		if got, err := s.Verify(b, k.Public()); err == nil && got == k.Public() && !s.raw.Equal(want.raw) {
 			t.Errorf("%q verifies", text)
 		}
@@ -316,7 +316,7 @@ func FuzzSecretKey(f *testing.F) {
 	stop := errors.New("encrypted")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k, err := ReadSecretKey(text, func() (string, error) { return "", stop })
-		if err == nil && mustParse(t, k.Sign(buildOf("a", "1.0.0", "x"))).Key() != k.Public() {
+		if err == nil && mustParse(t, k.Sign(buildOf("a", "1.0.0", "x"))).claim.key != k.Public() {
 			t.Errorf("%q signs with another key", text)
 		}
 	})

@@ -51,8 +51,6 @@ type Config struct {
 	KeepDays int
 	MaxBytes int64
 
-	// Now is the clock for events that carry no time; nil is time.Now.
-	Now func() time.Time
 	// Warn receives the first error of writing or pruning; later ones are dropped. It may be nil.
 	Warn func(error)
 }
@@ -64,9 +62,6 @@ type Record = host.Record
 // are made when needed, for this user alone. Several processes may share the folder. The recorder is safe for
 // concurrent use, and never fails a call.
 func Open(dir string, cfg Config) host.Recorder {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if cfg.KeepDays <= 0 {
 		cfg.KeepDays = DefaultKeepDays
 	}
@@ -114,9 +109,6 @@ type recorder struct {
 func (r *recorder) Record(e host.Event) {
 	if r.cfg.Off {
 		return
-	}
-	if e.Time.IsZero() {
-		e.Time = r.cfg.Now()
 	}
 	traced := recordOf(e, r.cfg.Values)
 	traced.From = r.origins.note(&e)

@@ -148,9 +148,9 @@ func TestOffWritesNothing(t *testing.T) {
 func TestDaysRollOver(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Date(2026, 7, 1, 23, 59, 59, 0, time.UTC)
-	rec := Open(dir, Config{Now: func() time.Time { return now }})
+	rec := Open(dir, Config{})
 	for i := range 3 {
-		rec.Record(host.Event{CallID: fmt.Sprint(i)})
+		rec.Record(host.Event{CallID: fmt.Sprint(i), Time: now})
 		now = now.Add(time.Second)
 	}
 	// 01:00 in Moscow is still the day before.

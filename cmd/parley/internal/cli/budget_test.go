@@ -77,7 +77,7 @@ func TestDescribeBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := call.New(call.Config{Version: parley.Version, Catalog: catalog, Policy: host.DenyAll{}})
+	h, err := call.New(call.Config{Catalog: catalog, Policy: host.DenyAll{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -277,7 +277,7 @@ func docsSource(ctx context.Context, app *command.App) (*docs.Source, func(), er
 		return nil, nil, err
 	}
 	s, _ := app.Settings() // the host depends on the settings, so they are valid
-	quiet, err := call.New(call.Config{Version: parley.Version, Catalog: h.Catalog(), Policy: host.DenyAll{}})
+	quiet, err := call.New(call.Config{Catalog: h.Catalog(), Policy: host.DenyAll{}})
 	if err != nil {
 		return nil, nil, err
 	}
