@@ -5,6 +5,7 @@ package schemafacts
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,9 +19,6 @@ type Fact struct {
 	Kind  string // "name", "value", "format", "description" or "bound"
 	Value string
 }
-
-// Depth returns the number of names in the path.
-func (f Fact) Depth() int { return len(strings.Split(f.Path, ".")) }
 
 // Of returns the facts of a schema, for paths of at most depth names.
 func Of(schema json.RawMessage, depth int) []Fact {
@@ -58,33 +56,19 @@ func (r *reader) resolve(v any) map[string]any {
 		}
 		target, _ := at.(map[string]any)
 		if text, ok := s["description"]; ok && target != nil {
-			copied := map[string]any{}
-			for k, v := range target {
-				copied[k] = v
-			}
-			copied["description"] = text
-			target = copied
+			target = maps.Clone(target)
+			target["description"] = text
 		}
 		s = target
 	}
 	for _, part := range list(s["allOf"]) {
 		more := r.resolve(part)
 		if props, ok := more["properties"].(map[string]any); ok {
-			both := map[string]any{}
-			for k, v := range props {
-				both[k] = v
-			}
 			own, _ := s["properties"].(map[string]any)
-			for k, v := range own {
-				both[k] = v
-			}
-			copied := map[string]any{"properties": both}
-			for k, v := range s {
-				if k != "properties" {
-					copied[k] = v
-				}
-			}
-			s = copied
+			both := maps.Clone(props)
+			maps.Copy(both, own)
+			s = maps.Clone(s)
+			s["properties"] = both
 		}
 	}
 	return s
