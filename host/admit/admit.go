@@ -82,9 +82,7 @@ func (in *Installer) refuse(report *Report, steps ...step.Step) error {
 	var rules []string
 	e := &host.Error{Code: host.InvalidPlugin, Steps: steps}
 	for _, f := range found {
-		if !slices.Contains(rules, f.Rule) {
-			rules = append(rules, f.Rule)
-		}
+		rules = lists.Add(rules, f.Rule)
 		e.Details = append(e.Details, host.Detail{
 			Parameter: cmp.Or(f.Pointer, "/"), Keyword: f.Rule, Expected: f.Rule + ": " + f.Message})
 	}
@@ -170,8 +168,8 @@ func (in *Installer) inspect(c *store.Candidate, signer Signer, accept []string)
 	}
 	report.Findings = append(report.Findings, lint.Check(m, beside)...)
 	for _, f := range report.Findings {
-		if f.Severity == lint.Error && slices.Contains(accept, f.Rule) && !slices.Contains(report.Accepted, f.Rule) {
-			report.Accepted = append(report.Accepted, f.Rule)
+		if f.Severity == lint.Error && slices.Contains(accept, f.Rule) {
+			report.Accepted = lists.Add(report.Accepted, f.Rule)
 		}
 	}
 	return report, nil
@@ -317,14 +315,12 @@ const (
 // Errors returns the findings that refuse the plugin: errors of a plugin that is neither shipped nor signed with a
 // trusted key, in rules that were not accepted.
 func (r *Report) Errors() []lint.Finding {
-	var found []lint.Finding
-	for _, f := range r.Findings {
-		stranger := r.Owner != host.OwnerShipped && !r.Signer.Trusted
-		if f.Severity == lint.Error && stranger && !slices.Contains(r.Accepted, f.Rule) {
-			found = append(found, f)
-		}
+	if r.Owner == host.OwnerShipped || r.Signer.Trusted {
+		return nil
 	}
-	return found
+	return lists.Filter(r.Findings, func(f lint.Finding) bool {
+		return f.Severity == lint.Error && !slices.Contains(r.Accepted, f.Rule)
+	})
 }
 
 // maxReports bounds the stored reports, one of each build. The oldest are removed first.

@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/call"
 	"github.com/parley-tools/parley/host/caller"
+	"github.com/parley-tools/parley/host/grant"
 	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/reference"
@@ -237,11 +238,7 @@ func (r *ExampleRun) compare(e *manifest.Example, answer *host.Answer, asks bool
 	}
 	switch failed := answer.Err; {
 	case failed != nil && len(failed.Denied) > 0:
-		var rights []string
-		for _, d := range failed.Denied {
-			rights = append(rights, d.Right)
-		}
-		r.Reason = "it needs rights: " + strings.Join(rights, ", ")
+		r.Reason = "it needs rights: " + strings.Join(grant.Named(failed.Denied), ", ")
 	case r.ExitCode == e.ExitCode && (failed != nil || len(e.Result) == 0):
 		r.Status = ExampleVerified
 	case r.ExitCode == e.ExitCode:

@@ -315,10 +315,8 @@ func (i *Installation) Commit(edit policy.Edit) (Installed, error) {
 	if before := i.Replaces; before != nil && before.Digest != entry.Digest {
 		i.by.cfg.Engine().Forget(before.Digest)
 	}
-	details := []string{entry.Version, entry.Digest, "from " + entry.Source}
-	for _, rule := range i.Report.Accepted {
-		details = append(details, "accepted "+rule)
-	}
+	accepted := lists.Map(i.Report.Accepted, func(rule string) string { return "accepted " + rule })
+	details := append([]string{entry.Version, entry.Digest, "from " + entry.Source}, accepted...)
 	i.by.note("install", entry.Name, details...)
 	i.Report.Owner = entry.Info().Owner // installed again, a build keeps the owner that it has
 	done := Installed{Entry: entry}

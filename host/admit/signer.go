@@ -9,6 +9,7 @@ import (
 	"github.com/parley-tools/parley/host/policy"
 	"github.com/parley-tools/parley/host/signature"
 	"github.com/parley-tools/parley/host/wasm/store"
+	"github.com/parley-tools/parley/internal/lists"
 )
 
 // Signer is what is known about a plugin's signature. It is zero for a plugin without one.
@@ -70,12 +71,13 @@ func (in *Installer) BuildSigner(plugin, digest string) (policy.Signer, error) {
 	if in.isShipped(plugin, digest) {
 		return policy.Signer{Shipped: true}, nil
 	}
-	keys := make([]signature.Key, len(trusted))
-	for i, t := range trusted {
-		keys[i] = t.Key
-	}
+	keys := keysOf(trusted)
 	key, err := in.key(plugin, digest, keys)
 	return policy.Signer{Key: string(key), Trusted: key != "" && slices.Contains(keys, key)}, err
+}
+
+func keysOf(trusted []signature.TrustedKey) []signature.Key {
+	return lists.Map(trusted, func(t signature.TrustedKey) signature.Key { return t.Key })
 }
 
 // key returns the key that signed a build: one of keys, or the key that verified it at installation.
@@ -162,10 +164,7 @@ func (in *Installer) Verify(c *store.Candidate) (Signer, error) {
 	if err != nil {
 		return Signer{}, err
 	}
-	keys := []signature.Key{signature.Key(pinned), signature.Key(c.Signer)}
-	for _, t := range trusted {
-		keys = append(keys, t.Key)
-	}
+	keys := append(keysOf(trusted), signature.Key(pinned), signature.Key(c.Signer))
 	sig, err := signature.Parse(c.Signature)
 	if err != nil {
 		return Signer{}, host.Errorf(host.Integrity, "invalid signature for %s: %s", c.Manifest.Name, err)

@@ -214,9 +214,7 @@ func (d *deriver) add(m *manifest.Manifest, o *operation) {
 		}
 	}
 	for _, match := range manifest.PathParameter().FindAllStringSubmatch(in.binding.Path, -1) {
-		if !slices.Contains(t.Positional, match[2]) {
-			t.Positional = append(t.Positional, match[2])
-		}
+		t.Positional = lists.Add(t.Positional, match[2])
 	}
 	t.Name, t.Group = d.names.tool(o)
 	var compiled *schema.Schema
