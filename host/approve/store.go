@@ -270,10 +270,7 @@ func (s *Store) validFor(a *stored, request string) (reply approval.Reply, valid
 // and the session, and the rights.
 func subjectOf(a *approval.Approval) string {
 	parts := []string{string(a.Kind), a.Principal, a.Key, a.Tool, a.Digest}
-	for _, r := range a.Rights {
-		parts = append(parts, r.Right)
-	}
-	return digest(parts...)
+	return digest(append(parts, grant.Named(a.Rights)...)...)
 }
 
 func digest(parts ...string) string {

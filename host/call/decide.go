@@ -15,6 +15,7 @@ import (
 	"github.com/parley-tools/parley/host/job"
 	"github.com/parley-tools/parley/host/rights"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -241,9 +242,7 @@ func (a *authorization) settings(d *host.Decision) error {
 	}
 	e := host.Errorf(host.Denied, "%s is missing required settings: %s under %s; nothing was run",
 		a.params.At.Plugin, manifest.Plural(len(violations), "violation"), d.SettingsIn)
-	for _, v := range violations {
-		e.Details = append(e.Details, advice.DetailOf(v))
-	}
+	e.Details = lists.Map(violations, advice.DetailOf)
 	return e.WithSteps(step.Operator(step.OpPolicyExplain, a.params.At.Plugin))
 }
 

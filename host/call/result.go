@@ -13,6 +13,7 @@ import (
 	"github.com/parley-tools/parley/host/advice"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 	"github.com/parley-tools/parley/manifest/jsontext"
 )
@@ -57,9 +58,7 @@ func (r *run) checkResult(data json.RawMessage) error {
 	}
 	e := host.Errorf(host.InvalidResult, "%s returned a result that does not match its schema: %s", r.answer.Tool,
 		manifest.Plural(len(violations), "violation"))
-	for _, v := range violations {
-		e.Details = append(e.Details, advice.DetailOf(v))
-	}
+	e.Details = lists.Map(violations, advice.DetailOf)
 	return e.WithSteps(step.Describe(r.address.Name(), manifest.Tier3))
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/parley-tools/parley/host/rights"
 	"github.com/parley-tools/parley/host/session"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -169,9 +170,7 @@ func (r *run) validate(ctx context.Context) error {
 	default:
 		return e
 	}
-	for _, p := range r.params.Steps {
-		r.auth.steps = append(r.auth.steps, r.auth.of(p))
-	}
+	r.auth.steps = lists.Map(r.params.Steps, r.auth.of)
 	return r.checkFilter(ctx)
 }
 
@@ -235,9 +234,7 @@ func (r *run) redact(context.Context) error {
 	if err := r.redactor.Reflected("the answer", texts...); err != nil {
 		return err
 	}
-	for _, w := range result.Warnings {
-		r.answer.Warnings = append(r.answer.Warnings, r.redactor.Redact(w))
-	}
+	r.answer.Warnings = append(r.answer.Warnings, lists.Map(result.Warnings, r.redactor.Redact)...)
 	for _, s := range result.Steps {
 		if s.Op == step.OpCall && s.Tool == r.address.Name() && s.Options == (step.Options{}) {
 			s.Options = r.call.Given // such as the next page, which is read in the same way
@@ -452,9 +449,7 @@ func correctionsOf(e *host.Error) (kinds []string) {
 		return nil
 	}
 	for _, c := range e.Changes {
-		if !slices.Contains(kinds, c.How) {
-			kinds = append(kinds, c.How)
-		}
+		kinds = lists.Add(kinds, c.How)
 	}
 	return kinds
 }

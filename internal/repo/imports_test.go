@@ -91,7 +91,8 @@ var layers = map[string][]string{
 	"host/rights": {"host", "host/origin", "manifest"},
 	"host/call": {
 		"host", "host/advice", "host/option", "host/origin", "host/protect", "host/redact", "host/rights", "host/search",
-		"host/session", "internal/deadline", "internal/lazy", "manifest", "manifest/jsontext", "manifest/schema",
+		"host/session", "internal/deadline", "internal/lazy", "internal/lists", "manifest", "manifest/jsontext",
+		"manifest/schema",
 	},
 	"host/approve": {"host", "host/protect", "internal/durable", "internal/lists", "manifest"},
 	"host/providertest": {
