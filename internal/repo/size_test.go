@@ -81,9 +81,9 @@ var maxLines = map[string]int{
 	"host/option":              224, // contexts; all options that may stand among parameters
 	"host/reference":           168, // what a plan does not find; what there is
 
-	"cmd/parleyd/internal/telemetry":       632,  // spans, metrics and logs of the service; links, revisions, sessions
-	"cmd/parleyd/internal/fleet":           2773, // fronts, workers, policy; renewal, limits; windows of messages
-	"cmd/parleyd/internal/fleet/fleettest": 404,  // NATS for tests, a network that fails or is slow; children, waiting
+	"cmd/parleyd/internal/telemetry":       624,  // spans, metrics and logs of the service; links, revisions, sessions
+	"cmd/parleyd/internal/fleet":           2772, // fronts, workers, policy; renewal, limits; windows of messages
+	"cmd/parleyd/internal/fleet/fleettest": 399,  // NATS for tests, a network that fails or is slow; children, waiting
 }
 
 // maxHostDoc are the lines of go doc -all ./host: the words that every room shares. Lower it freely, and raise it only

@@ -26,7 +26,6 @@ import (
 type Front struct {
 	conn *nats.Conn
 	name string
-	log  *slog.Logger
 
 	mu    sync.Mutex
 	pools map[string]*pool
@@ -65,7 +64,7 @@ type slot struct {
 
 // Front connects a front. The server may be away; calls wait for it.
 func (c *Config) Front(log *slog.Logger) (*Front, error) {
-	f := &Front{name: c.Name, log: log, pools: map[string]*pool{}, calls: map[string]*slot{},
+	f := &Front{name: c.Name, pools: map[string]*pool{}, calls: map[string]*slot{},
 		pings: map[string]*peer{}}
 	conn, err := c.connect("front."+c.Name, log, f.loseAll, askAll, func() {})
 	if err != nil {

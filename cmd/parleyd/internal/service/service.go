@@ -79,7 +79,7 @@ func open(path string, log io.Writer) (*Service, error) {
 	if s.telemetry, err = telemetry.Start(context.Background(), observe); err != nil {
 		return nil, err
 	}
-	opened := parley.Config{Notice: s.notice, Mode: cfg.Docs, ConfirmWait: cfg.ConfirmTime, Tracer: s.telemetry.Tracer()}
+	opened := parley.Config{Notice: s.notice, Mode: cfg.Docs, ConfirmWait: cfg.ConfirmTime, Tracer: s.telemetry}
 	if cfg.Fleet.URL != "" {
 		if s.front, err = cfg.Fleet.Front(s.log); err != nil {
 			return nil, err

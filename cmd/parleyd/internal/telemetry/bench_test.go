@@ -31,7 +31,7 @@ func BenchmarkOperation(b *testing.B) {
 // BenchmarkCall makes calls with and without telemetry in pairs, and reports the medians.
 func BenchmarkCall(b *testing.B) {
 	var hosts [2]*parley.Parley
-	for i, tracer := range []host.Tracer{nil, start(b, Config{Endpoint: sink(b)}).Tracer()} {
+	for i, tracer := range []host.Tracer{nil, start(b, Config{Endpoint: sink(b)})} {
 		p, err := parley.Open(b.Context(), parley.Config{Home: testhome.New(b), Tracer: tracer})
 		if err != nil {
 			b.Fatal(err)

@@ -127,28 +127,21 @@ func (m *metrics) end(o host.Operation, took time.Duration) {
 // bounded is a set that accepts the first values that it gets.
 type bounded[T comparable] struct {
 	most   int
-	mu     sync.RWMutex
+	mu     sync.Mutex
 	values map[T]bool
 }
 
 // known returns the value if the set has it or accepts it, and otherwise others. It never accepts the zero value.
 func (b *bounded[T]) known(value, others T) T {
 	var zero T
-	b.mu.RLock()
-	has, full := b.values[value], len(b.values) >= b.most
-	b.mu.RUnlock()
-	switch {
-	case has:
-		return value
-	case full || value == zero:
-		return others
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.values) >= b.most && !b.values[value] {
+	switch {
+	case b.values[value]:
+		return value
+	case value == zero || len(b.values) >= b.most:
 		return others
-	}
-	if b.values == nil {
+	case b.values == nil:
 		b.values = map[T]bool{}
 	}
 	b.values[value] = true

@@ -86,7 +86,7 @@ func (c *Config) url() (text string, ok bool) {
 	return u.String(), true
 }
 
-// Telemetry observes the operations of a host. It is safe for concurrent use.
+// Telemetry observes the operations of a host: it is the tracer of one. It is safe for concurrent use.
 type Telemetry struct {
 	cfg      Config
 	timeout  time.Duration
@@ -165,9 +165,6 @@ func (t *Telemetry) newQueue(ctx context.Context) (*queue, error) {
 	}
 	return newQueue(exporter, t), nil
 }
-
-// Tracer returns the observer of a host's operations.
-func (t *Telemetry) Tracer() host.Tracer { return t }
 
 // Shutdown exports the waiting spans, as far as ctx and the timeout allow.
 func (t *Telemetry) Shutdown(ctx context.Context) error {

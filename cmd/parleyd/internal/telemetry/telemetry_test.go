@@ -112,7 +112,7 @@ func newService(t *testing.T, cfg Config) *service {
 	if err := os.WriteFile(filepath.Join(p.Dirs().Config, "policy.toml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	hostConfig.Tracer = s.telemetry.Tracer()
+	hostConfig.Tracer = s.telemetry
 	p = open(t, hostConfig) // so that no runner ends because the policy changes
 	s.runners = p.Dirs().Run
 	server, err := p.MCP(mcp.Config{})

@@ -27,10 +27,6 @@ type Options struct {
 	ConfigFile string
 	// Config is the text of one without store_dir, in place of a file.
 	Config string
-	// StoreDir is the folder of JetStream, by default one of the test.
-	StoreDir string
-	// Args are further arguments, such as -DV to log each message.
-	Args []string
 }
 
 // Server is a process of nats-server. Its addresses stay when it starts again.
@@ -67,19 +63,16 @@ func Program(t testing.TB) string {
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	dir, path := t.TempDir(), Program(t)
-	if o.StoreDir == "" {
-		o.StoreDir = filepath.Join(dir, "jetstream")
-	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Address: freeAddress(t), StoreDir: o.StoreDir, t: t, path: path, log: log}
+	s := &Server{Address: freeAddress(t), StoreDir: filepath.Join(dir, "jetstream"), t: t, path: path, log: log}
 	monitor := freeAddress(t)
 	s.URL, s.Monitor = "nats://"+s.Address, "http://"+monitor
 	_, port, _ := net.SplitHostPort(s.Address)
 	_, monitorPort, _ := net.SplitHostPort(monitor)
-	s.args = append([]string{"-a", "127.0.0.1", "-p", port, "-m", monitorPort, "-js"}, o.Args...)
+	s.args = []string{"-a", "127.0.0.1", "-p", port, "-m", monitorPort, "-js"}
 	if o.Config != "" {
 		o.ConfigFile = filepath.Join(dir, "nats-server.conf")
 		if err := os.WriteFile(o.ConfigFile, []byte(o.Config), 0o600); err != nil {
