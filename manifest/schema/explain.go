@@ -222,7 +222,11 @@ func (d *describer) union(branches []*node, depth int) string {
 	if len(parts) > maxNames {
 		parts = append(parts[:maxNames:maxNames], fmt.Sprintf("%d more", len(parts)-maxNames))
 	}
-	return strings.Join(parts, " or ")
+	text := strings.Join(parts, " or ")
+	if object := "object with "; !strings.Contains(text, ", ") && strings.Count(text, object) == len(parts) {
+		text = object + strings.ReplaceAll(text, object, "") // each alternative requires a property
+	}
+	return text
 }
 
 // implied guesses the type of the values that a schema without "type" describes.

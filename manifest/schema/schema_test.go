@@ -136,7 +136,7 @@ func TestValidate(t *testing.T) {
 		{"anyOf types", `{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"string"}}]}`, `3`, []string{` | type | number 3 | string or array of string`}, ""},
 		{"anyOf consts", `{"anyOf":[{"const":"on"},{"enum":["off","auto"]}]}`, `"of"`, []string{` | enum | string "of" | one of "on", "off", "auto" | near [off]`}, ""},
 		{"anyOf, one alternative of the type", `{"anyOf":[{"type":"string"},{"type":"object","required":["a"]}]}`, `{}`, []string{`/a | required | nothing | a value`}, ""},
-		{"anyOf tie", `{"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{}`, []string{` | anyOf | object | object with "a" or object with "b"`}, ""},
+		{"anyOf tie", `{"anyOf":[{"required":["a"]},{"required":["b"]}]}`, `{}`, []string{` | anyOf | object | object with "a" or "b"`}, ""},
 		{"oneOf tag", `{"oneOf":[{"properties":{"kind":{"const":"a"},"x":{"type":"string"}},"required":["kind","x"]},{"properties":{"kind":{"const":"b"}},"required":["kind"]}]}`,
 			`{"kind":"a","x":1}`, []string{`/x | type | number 1 | string`}, ""},
 		{"oneOf unknown tag", `{"oneOf":[{"properties":{"kind":{"const":"left"}},"required":["kind"]},{"properties":{"kind":{"const":"right"}},"required":["kind"]}]}`,

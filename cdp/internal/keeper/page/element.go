@@ -58,6 +58,7 @@ type Failure struct {
 	Code    string // no_match, many, stale, not_ready, not_accepted, in_list, or invalid: not a CSS selector
 	Why     string
 	Foreign bool // the reference belongs to another document
+	Lasts   bool // it seldom passes: the field is read-only, or the item of a list is not in view
 	Hosts   bool // elements may have closed shadow roots, which were not searched
 	Total   int
 	Near    []Element

@@ -38,7 +38,7 @@ const activeIn = ofDocument("activeElement"), pointInDocument = ofDocument("elem
 const readyState = ofDocument("readyState"), contentType = ofDocument("contentType");
 const dispatch = method("dispatchEvent", EventTarget), listen = method("addEventListener", EventTarget);
 const unlisten = method("removeEventListener", EventTarget), scrollingElement = ofDocument("scrollingElement");
-const createElement = ofDocument("createElement", method);
+const createElement = ofDocument("createElement", method), cookiesOf = ofDocument("cookie");
 
 const clock = () => performance.now(); // milliseconds
 
@@ -679,7 +679,7 @@ function inBranches(locator) {
 	const shut = fitting((el) => role(el) === "treeitem" && ariaOf(el, "expanded") === "false");
 	const having = shut.filter((el) => says(textContent(el), locator.word ?? locator.name ?? "\0"));
 	if (!having.length && (!shut.length || nearest(locator).length)) {
-		return !locator.in && sparse().length && {why: `${nothing(locator)}, but a list has only what is in view: page.scroll with this element scrolls until it comes`};
+		return !locator.in && sparse().length && {why: `${nothing(locator)}, but a list has only what is in view: page.scroll with this element scrolls until it comes`, lasts: true};
 	}
 	return {near: (having.length ? having : shut).slice(0, 3)
 		.map(describe), why: `${nothing(locator)}, which may be in a closed branch`};
@@ -1717,7 +1717,7 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 	if (disabled(el) || disabled(controlOf(el))) return {why: "it is disabled"};
 	if (outward(el).some((up) => isHTML(up) && isInert(up))) return {why: "it is inert"};
 	el = standIn(el);
-	if (edit && isReadOnly(el) && !opensList(el)) return {why: "it is read-only"};
+	if (edit && isReadOnly(el) && !opensList(el)) return {why: "it is read-only", lasts: true};
 	if (!rendered(el) || !visible(el)) return {why: "it is not visible"};
 	let box = boxOf(el), still = keys || guarded && atRest(); // the keyboard reaches an element wherever it moves
 	if (!keys && (!box.width || !box.height)) return {why: "it has no size"};
@@ -1843,14 +1843,14 @@ function editorBeside(el) {
 	return all.length === 1 && all[0];
 }
 
-// drawnFor returns what is shown in place of a native list that is not: what is around it, what comes after it, or what is
-// beside it if that has no other list. A label begins another field.
+// drawnFor returns what is shown in place of a native list that is not: what is around it, what comes after it, what is beside it
+// if that has no other list, or the text of what is chosen in what comes after it. A label begins another field.
 function drawnFor(el) {
-	const lists = "[role=combobox],[aria-haspopup=listbox]", around = closest(el, lists);
+	const lists = "[role=combobox],[aria-haspopup=listbox]", beside = el.nextElementSibling, [chosen] = el.selectedOptions;
 	const all = queryAll(parent(el), `${lists},select,label`).filter((x) => x === el || isSelect(x) || rendered(x));
-	const next = all[all.indexOf(el) + 1], natives = all.filter(isSelect);
-	if (around || next && matches(next, lists)) return around || next;
-	return natives.length === 1 && all.find((x) => matches(x, lists));
+	const others = all.filter(isSelect).length === 1 ? all : [];
+	return closest(el, lists) || [all[all.indexOf(el) + 1], ...others].find((x) => x && matches(x, lists)) || beside && chosen?.label &&
+		innermost(queryAll(beside, "*").filter((x) => shown(x) && equal(textContent(x), chosen.label)))[0];
 }
 
 // drawings are the native lists for which others are shown, by those. nativeOf returns that of a list.
@@ -2270,7 +2270,7 @@ function fieldState(el, given = "") {
 	besideField = textAround(el);
 	return {select: isSelect(el) || typesIn(el) && el.list instanceof HTMLDataListElement, picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
 		completes: el.type === "search" || suggests(el) ||
-			["list", "aria-controls", "aria-owns", "aria-haspopup"].some((name) => has(el, name)),
+			matches(el, "[list],[aria-controls],[aria-owns],[aria-haspopup]"),
 		editable: typesIn(el) && !isBox(el) && role(el) !== "button", list: opensList(el) || suggests(el),
 		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el), focused: document.hasFocus(), calendars: hasCalendars(),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
@@ -2702,6 +2702,7 @@ function stored({area = "local", key = "", value: text} = {}) {
 	try {
 		const store = area === "session" ? sessionStorage : localStorage, most = key ? 100000 : 60;
 		if (typeof text === "string") store.setItem(key, text);
+		cookiesOf(); // waits until Chrome has stored what scripts have set
 		const keys = key ? [key] : Array.from({length: Math.min(store.length, 200)}, (_, i) => store.key(i));
 		here.entries = keys.map((name) => [name, store.getItem(name)]).filter(([, text]) => text !== null)
 			.map(([name, text]) => ({key: clip(name, 200), value: clip(text, most),

@@ -56,7 +56,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 		where = v.Locate(word)
 	}
 	defer page.StayUntil(v, until)()
-	woken, soon := false, time.Now().Add(time.Second) // few fields are read-only for a time
+	woken, soon := false, time.Now().Add(time.Second)
 	for turn := 0; ; turn++ {
 		h.Time = v.TimeLeft()
 		seq := lastSeq(v)
@@ -103,7 +103,7 @@ func beginUntil(v *page.Visit, word string, h how, until time.Time) (*begun, *ap
 			v.AskLate() // about the document of the previous act, if it is another one: this act may change it
 			return start, nil
 		case failure.Code != "no_match" && failure.Code != "not_ready" || time.Now().Add(late).After(until) ||
-			failure.Why == "it is read-only" && time.Now().After(soon) || v.Ctx.Err() != nil:
+			failure.Lasts && time.Now().After(soon) || v.Ctx.Err() != nil:
 			return nil, page.NotFound(v, failure, word)
 		}
 	}
@@ -210,11 +210,9 @@ func click(v *page.Visit, p clickParams) (*Effects, *api.Error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case p.Element == "" && len(p.At) == 2:
+	case p.Element == "":
 		h.Offset = nil
 		return act(v, "", h, func(*begun) *api.Error { return v.Input(clicks(p.At[0], p.At[1], p, modifiers)...) })
-	case p.Element == "":
-		return nil, page.Invalid("/element", "an element, or a point in at", "nothing", "page.snapshot shows the elements")
 	}
 	e, last, err := clickAt(v, p.Element, h, p, modifiers)
 	if err == nil && last.Unclicked != "" {
@@ -612,20 +610,34 @@ type typeParams struct {
 
 // typeText types a text, key by key, at the end of the present text. It reports what a field holds instead of it.
 func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
-	events := keysOf(p.Text)
-	if p.Submit {
-		events = append(events, key("Enter", 0)...)
-	}
 	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "type"})
 	if err != nil {
 		return nil, err
 	}
-	e, last, err := finish(v, start, sendKeys(v, events))
+	err = typeLines(v, start.in, p.Text)
+	if err == nil && p.Submit {
+		err = v.Input(key("Enter", 0)...)
+	}
+	e, last, err := finish(v, start, err)
 	if held := last.Value; err == nil && held != nil && len(*held) < 200 && letters(*held) != "" &&
 		!strings.Contains(letters(*held), letters(p.Text)) {
 		e.addNote("the field now holds " + page.Quote(page.Clip(*held, 80)))
 	}
 	return e, err
+}
+
+// typeLines types a text key by key. Before each further line it waits for a frame: some editors break the line only
+// then.
+func typeLines(v *page.Visit, in page.Frame, text string) (err *api.Error) {
+	for i, line := range strings.SplitAfter(text, "\n") {
+		if i > 0 && line != "" {
+			_ = v.Script(in, nil, "painted") // the page may be gone
+		}
+		if err = sendKeys(v, keysOf(line)); err != nil {
+			break
+		}
+	}
+	return err
 }
 
 // keysOf returns the events of the keys that type a text.

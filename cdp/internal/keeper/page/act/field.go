@@ -55,9 +55,6 @@ func (f *filled) Step() (string, any) {
 
 // fill replaces the value of a field. A field that does not accept the value keeps its old one.
 func fill(v *page.Visit, p fillParams) (*filled, *api.Error) {
-	if p.Value == nil && p.Secret == "" {
-		return nil, page.Invalid("/value", `a text ("" clears the field), or the name of a secret in secret`, "nothing", "")
-	}
 	value := *cmp.Or(p.Value, new(string))
 	start, err := begin(v, p.Element, how{Focused: true, All: true, Covered: no, Edit: true, Field: true, Value: value,
 		verb: "fill"})
@@ -152,7 +149,7 @@ func (start *begun) leave(value string, stay bool) leaving {
 func (start *begun) set(v *page.Visit, value string, stay bool) (note string, err *api.Error) {
 	typed := inForm(value, hintOf(start.Takes))
 	insert := func() *api.Error { return v.Input(page.Object{"type": "insertText", "text": typed}) }
-	byKeys := func() *api.Error { return sendKeys(v, slices.Concat(key("Delete", 0), keysOf(typed))) }
+	byKeys := func() *api.Error { return cmp.Or(v.Input(key("Delete", 0)...), typeLines(v, start.in, typed)) }
 	ways := []func() *api.Error{insert, byKeys}
 	switch {
 	case !fits(start.Would, value, ""): // the field would lose its present value

@@ -37,13 +37,12 @@ type cookie struct {
 
 // cookies shows the cookies that the page sends, or sets one.
 func cookies(v *page.Visit, p cookiesParams) (*cookieList, *api.Error) {
-	if p.Value != nil {
-		if p.Name == "" {
-			return nil, page.Invalid("/name", "the name of the cookie", "none", "")
-		}
-		if err := p.set(v); err != nil {
-			return nil, err
-		}
+	at, err := here(v)
+	if err == nil && p.Value != nil {
+		err = p.set(v, at.URL)
+	}
+	if err != nil {
+		return nil, err
 	}
 	var got struct {
 		Cookies []struct {
@@ -86,13 +85,9 @@ func cookies(v *page.Visit, p cookiesParams) (*cookieList, *api.Error) {
 	return r, nil
 }
 
-// set sets the cookie.
-func (p *cookiesParams) set(v *page.Visit) *api.Error {
-	at, err := here(v)
-	if err != nil {
-		return err
-	}
-	cookie := page.Object{"name": p.Name, "value": *p.Value, "url": at.URL, "secure": p.Secure,
+// set sets the cookie for an address.
+func (p *cookiesParams) set(v *page.Visit, url string) *api.Error {
+	cookie := page.Object{"name": p.Name, "value": *p.Value, "url": url, "secure": p.Secure,
 		"httpOnly": p.HTTPOnly, "path": "/"}
 	for name, value := range map[string]string{"domain": p.Domain, "path": p.Path, "sameSite": p.SameSite} {
 		if value != "" {
@@ -112,7 +107,7 @@ func (p *cookiesParams) set(v *page.Visit) *api.Error {
 	return nil
 }
 
-// here returns the page's address and the present time.
+// here returns the page's address and the present time, when Chrome has stored the cookies that scripts have set.
 func here(v *page.Visit) (at stored, err *api.Error) {
 	err = v.Script("", &at, "stored", page.Object{})
 	return at, err
