@@ -173,8 +173,8 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	if leave == tabbed {
 		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) },
 			func() *api.Error { return typeDigits(v, typed) })
-		shows := dateParts().MatchString(start.Held)
-		if forms := otherForms(value, start.Held, typed, shows && start.Calendars); len(forms) > 0 {
+		forms := otherForms(value, start.Held, typed, start.Calendars)
+		if dateParts().MatchString(start.Held) && len(forms) > 0 {
 			typed, others, asked = forms[0], append(forms[1:], typed), true
 		}
 	}
@@ -211,11 +211,14 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		}
 		if !asked && leave == tabbed { // the text that the field has made shows its form
 			others = otherForms(value, cmp.Or(now.Held, start.Held), typed, now.Calendars || start.Month != "")
-			asked = len(others) == 1 || last
+			asked = last || len(others) == 1
+			if now.Held == "" && len(others) > 0 && !asked { // it did not keep the date
+				others, asked, last = append(others, typed), true, true
+			}
 		}
 		if len(others) > 0 && (len(others) == 1 || last) {
 			typed, others = others[0], others[1:]
-			ways, i = ways[:2], -1
+			ways, i = ways[:min(len(ways), 3)], -1
 		}
 	}
 	return "", start.restore(v, leave, value, now.Held)
@@ -376,13 +379,13 @@ func readings(text string) (all []time.Time) {
 }
 
 // otherForms returns further forms of a date that a field may take, derived from the form of the date that it shows.
-// A number above 12 tells which number is the day. Otherwise both orders are tried, if the field would reject the
-// wrong one, or if the wrong one would be seen.
+// A number above 12 tells which number is the day. Otherwise both orders are tried, also for a field that shows no
+// date, if it would reject the wrong one, or if the wrong one would be seen.
 func otherForms(value, shown, typed string, seen bool) (forms []string) {
 	date, err := time.Parse(time.DateOnly, value)
 	m := dateParts().FindStringSubmatch(shown)
 	switch {
-	case err == nil && m == nil && seen:
+	case err == nil && m == nil && (seen || date.Day() > 12):
 		return []string{date.Format("01/02/2006"), date.Format("02/01/2006"), date.Format("02.01.2006")}
 	case err != nil || m == nil:
 		return nil
