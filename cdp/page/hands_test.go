@@ -122,6 +122,13 @@ func TestFillDates(t *testing.T) {
 			</script>`, "Day", "2026-05-16", "kept", "2026-05-16", `"on"`},
 		{"one that is marked as invalid", `<label>Day <input id=f onchange="ariaInvalid = !/^\d\d\.\d\d\.\d{4}$/.test(value)"></label>`, "Day",
 			"2026-05-06", "f.value", "", refusedValue},
+		{"what it does not keep, and keys make another day of", `<label>Day <input id=f></label><script>let keys = 0; f.onkeydown = (e) =>
+			keys += e.key.length == 1; f.onblur = () => { if (!/^\d\d[/]\d\d[/]\d{4}$/.test(f.value) || keys > 3) f.value =
+			keys > 3 ? "02/03/2026" : "" }</script>`, "Day", "2026-05-16", "f.value", "05/16/2026", "another form"},
+		{"a list that Enter alone closes, on a field that names no form", `<label>Day <input id=f role=combobox aria-haspopup=dialog></label>
+			<script>let kept = ""; f.oninput = () => f.ariaExpanded = "true"; f.onkeydown = (e) => { if (e.key == "Enter") {
+			f.ariaExpanded = "false"; f.ariaInvalid = !/[/]/.test(f.value); if (/[/]/.test(f.value)) kept = f.value } }</script>`, "Day",
+			"2026-05-16", "kept", "05/16/2026", "another form"},
 		{"a calendar that does not follow", calendars(""), "Day", "2026-05-06", "f.value", "", "stays at June 2026"},
 		{"a calendar of the same month that does not follow", calendars(""), "Day", "2026-06-06", "f.value", "",
 			"stays at June 2026"},
@@ -357,6 +364,10 @@ func TestFillText(t *testing.T) {
 			"page.click presses it"},
 		{"one that Enter commits", `<input id=f aria-label=Note value=old><script>let k = "old"; f.onblur = () => f.value = k; f.onkeydown =
 			(e) => { if (e.key == "Enter") k = f.value }</script>`, "Note", "x", "f.value", "old", "does not take \"x\"; it was left unchanged; if Enter"},
+		{"an editor that breaks lines later", model + `let lines = 0; f.addEventListener("beforeinput", (e) => { e.preventDefault();
+			if (e.inputType == "insertText" && e.data.length == 1) { model += lines ? e.data + "\n" : e.data; show() } else if (/Delete|delete/.test(e.inputType)) {
+			model = ""; show() } else if (e.inputType == "insertParagraph") { model += "\n"; lines++;
+			requestAnimationFrame(() => { lines--; show() }) } })</script>`, "Note", "one\ntwo", `model.replace("\n", "|")`, "one|two", `"on"`},
 		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
 			"new text", "f.textContent", "old", refusedValue},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
@@ -449,6 +460,9 @@ func TestSelectOptions(t *testing.T) {
 			options), "Fruit", "Banana", "chosen.join() + l.hidden", "Bananatrue", `combobox \"Fruit\"`},
 		{"a menu that says it is closed", widget(`<button id=f aria-haspopup=menu aria-expanded=false onclick="l.hidden = !l.hidden">File</button>`,
 			`<div role=menu><div role=menuitem class=o>Save</div></div>`), "File", "Save", "chosen.join()", "Save", `"on"`},
+		{"a text in place of a hidden list", widget(`<label for=n>Fruit</label><select id=n style="display:none"><option>Kiwi<option>Lime</select>
+			<div id=f onclick="toggle(l.hidden)"><a><span>Kiwi</span></a></div>`, `<ul><li onclick="n.value = 'Lime'">Lime</ul>`), "Fruit",
+			"Lime", "chosen.join() + n.value", "LimeLime", `"on"`},
 		{"by its value", widget(button, options), "Fruit", "b", "chosen.join()", "Banana", `"on"`},
 		{"a path of lists that open each other", lists, "Region", "North / Oslo", "chosen", "North / Oslo", `"on"`},
 		{"a list that opens another one", lists, "Region", "North", "chosen", "", `the option is "North / .."`},

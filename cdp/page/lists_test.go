@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestOptions checks which options of lists a snapshot shows, and that it says so where it shows none.
@@ -108,7 +109,11 @@ func TestListsOfWhatIsInView(t *testing.T) {
 	} {
 		c.show(t, url+"/", html)
 		_, err := run(t, c, Find, FindParams{Element: "Item 40"})
-		_, failed := run(t, c.hurried(), Click, ClickParams{Element: "Item 40"})
+		began := time.Now()
+		_, failed := run(t, c, Click, ClickParams{Element: "Item 40"})
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("%s: a click ended after %v", name, took)
+		}
 		for _, err := range []error{err, failed} {
 			if !strings.Contains(exit(err), "page.scroll with this element") {
 				t.Errorf("%s: %s", name, exit(err))

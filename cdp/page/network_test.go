@@ -374,6 +374,13 @@ func TestStores(t *testing.T) {
 	if got := c.evaluate(t, "document.cookie"); got != `"one=1"` {
 		t.Errorf("a cookie that is not for scripts: %s", got)
 	}
+	for i := range 20 { // Chrome stores what scripts set some time later
+		c.evaluate(t, fmt.Sprintf(`document.cookie = "now=%d"`, i))
+		if r, err = run(t, c, Cookies, CookiesParams{Name: "now"}); err != nil || *r.Cookies[0].Value != fmt.Sprint(i) {
+			t.Errorf("%d: %s, %v", i, effects(r), err)
+		}
+	}
+	c.evaluate(t, `document.cookie = "now=; max-age=0"`)
 	if _, err = run(t, c, Cookies, CookiesParams{Name: "none"}); !strings.HasPrefix(exit(err), "no_match") {
 		t.Error(exit(err))
 	}

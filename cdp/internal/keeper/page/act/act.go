@@ -614,8 +614,7 @@ func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
 	if err != nil {
 		return nil, err
 	}
-	err = typeLines(v, start.in, p.Text)
-	if err == nil && p.Submit {
+	if err = typeLines(v, start.in, p.Text); err == nil && p.Submit {
 		err = v.Input(key("Enter", 0)...)
 	}
 	e, last, err := finish(v, start, err)

@@ -168,8 +168,7 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 	case value == "":
 		ways[0] = func() *api.Error { return v.Input(key("Delete", 0)...) }
 	}
-	leave := start.leave(value, stay || start.Picker)
-	now, before, others, asked := field{}, start.Held, []string(nil), false
+	leave, before, others, asked := start.leave(value, stay || start.Picker), start.Held, []string(nil), false
 	if leave == tabbed {
 		ways = append(ways, func() *api.Error { return cmp.Or(byKeys(), v.Input(key("Enter", 0)...)) },
 			func() *api.Error { return typeDigits(v, typed) })
@@ -178,7 +177,7 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 			typed, others, asked = forms[0], append(forms[1:], typed), true
 		}
 	}
-	var rest page.Object
+	now, rest := field{}, page.Object(nil)
 	if afterEffect, _ := pace(v); afterEffect == 0 && !stay && leave != tabbed {
 		rest = page.Object{"quiet": 0, "still": 0}
 		if start.inserts(leave, typed) {
@@ -211,8 +210,7 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		}
 		if !asked && leave == tabbed { // the text that the field has made shows its form
 			others = otherForms(value, cmp.Or(now.Held, start.Held), typed, now.Calendars || start.Month != "")
-			asked = last || len(others) == 1
-			if now.Held == "" && len(others) > 0 && !asked { // it did not keep the date
+			if asked = last || len(others) == 1; !asked && now.Held == "" && len(others) > 0 { // the date was not kept
 				others, asked, last = append(others, typed), true, true
 			}
 		}

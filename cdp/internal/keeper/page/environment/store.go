@@ -139,9 +139,6 @@ type storageEntry struct {
 
 // storage shows or sets entries of localStorage or sessionStorage.
 func storage(v *page.Visit, p storageParams) (*storageResult, *api.Error) {
-	if p.Value != nil && p.Key == "" {
-		return nil, page.Invalid("/key", "the key of the entry", "none", "")
-	}
 	var got stored
 	if err := v.Script("", &got, "stored", page.Object{"area": p.Area, "key": p.Key, "value": p.Value}); err != nil {
 		return nil, err
