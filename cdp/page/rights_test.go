@@ -66,7 +66,8 @@ func TestRulesForPartsApply(t *testing.T) {
 				name, value, _ := strings.Cut(when, "=")
 				params := map[string]json.RawMessage{}
 				for _, p := range manifest.Params(tools.Tool(tool).Params) {
-					if p.Required || p.Name == name || tool == "click" && p.Name == "element" {
+					isOneOf := map[string]string{"click": "element", "drag": "to", "fill": "value"}[tool] == p.Name
+					if p.Required || p.Name == name || isOneOf {
 						params[p.Name] = json.RawMessage(values[p.Name])
 					}
 				}
