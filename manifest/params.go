@@ -706,7 +706,7 @@ func paramAt(schema json.RawMessage, path []string) (at, root *node) {
 	at, _ = root.resolve(root)
 	for i, step := range path {
 		next := at.at("properties").at(step)
-		if n, err := strconv.Atoi(step); err == nil && next == nil && n < len(at.tuple()) {
+		if n, err := strconv.Atoi(step); err == nil && next == nil && max(n, 0) < len(at.tuple()) {
 			next = at.tuple()[max(n, 0)]
 		} else if err == nil && next == nil {
 			next = at.at("items")

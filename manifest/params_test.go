@@ -159,6 +159,7 @@ func TestTypeAtIndices(t *testing.T) {
 	for path, want := range map[string]string{
 		"list/0": "integer", "list/9": "integer", "list/x": "", "list/0/0": "",
 		"tuple/0": "string", "tuple/1": "object", "tuple/2": "number", "tuple/-1": "string",
+		"list/-1": "integer", "-1": "", "1": "",
 		"numbered/7": "boolean", "numbered/8": "", "others/7": "null", "others/x": "null",
 	} {
 		if kind, _ := TypeAt(schema, strings.Split(path, "/")...); kind != want {
