@@ -60,6 +60,9 @@ type descriptor struct {
 	ArtifactType string `json:"artifactType,omitempty"`
 	Digest       string `json:"digest"`
 	Size         int64  `json:"size"`
+	Platform     struct {
+		Architecture string `json:"architecture"`
+	} `json:"platform,omitzero"`
 }
 
 // image is the manifest of an artifact, or with Manifests an index of artifacts.
@@ -212,15 +215,26 @@ func (c *Client) Fetch(ctx context.Context, from string) (*Fetched, error) {
 	return c.Pull(ctx, ref)
 }
 
-// Pull fetches a plugin and its signature: from an artifact with one wasm file, or an image whose only layer has
-// plugin.wasm. A download that was interrupted goes on where it ended. The error is not_found, integrity for content
-// with another digest, invalid_plugin for an artifact that is not a plugin, limit_exceeded for one that is too large,
-// denied where credentials are missing, or unavailable.
+// Pull fetches a plugin and its signature: from an artifact with one wasm file, an image whose only layer has
+// plugin.wasm, or an index of one of these, as tools for containers push it. A download that was interrupted goes on
+// where it ended. The error is not_found, integrity for content with another digest, invalid_plugin for an artifact
+// that is not a plugin, limit_exceeded for one that is too large, denied where credentials are missing, or unavailable.
 func (c *Client) Pull(ctx context.Context, r Reference) (*Fetched, error) {
 	repo := c.repository(r)
 	m, d, err := repo.manifest(ctx, r)
 	if err != nil {
 		return nil, remoteError(r, err)
+	}
+	isAttestation := func(d descriptor) bool { return d.Platform.Architecture == "unknown" }
+	switch all := slices.DeleteFunc(m.Manifests, isAttestation); {
+	case len(all) == 1:
+		r = r.at(all[0].Digest)
+		if m, d, err = repo.manifest(ctx, r); err != nil {
+			return nil, remoteError(r, err)
+		}
+	case len(all) > 1:
+		return nil, host.Errorf(host.InvalidPlugin, "%s is an index of %d artifacts: name one by its digest, such as %s", r,
+			len(all), manifest.Clip(manifest.CleanLine(r.at(all[0].Digest).String()), 300))
 	}
 	isImage := len(m.Layers) == 1 && slices.Contains(tarTypes, m.Layers[0].MediaType)
 	if len(m.Layers) != 1 || !isImage && !slices.Contains(layerTypes, m.Layers[0].MediaType) {

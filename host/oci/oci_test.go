@@ -331,6 +331,50 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestIndexes pulls by a tag that names an index, as builders of images push it with an attestation beside the image.
+func TestIndexes(t *testing.T) {
+	t.Parallel()
+	wasm := describe(wasmType, []byte("good"))
+	plugin, err := json.Marshal(image{SchemaVersion: 2, MediaType: imageType, Layers: []descriptor{wasm}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, attestation := describe(imageType, plugin), describe(imageType, []byte("attestation"))
+	one.Platform.Architecture, attestation.Platform.Architecture = "wasm", "unknown"
+	for _, c := range []struct {
+		name string
+		all  []descriptor
+		code host.Code
+	}{
+		{"one", []descriptor{one}, ""},
+		{"one and its attestation", []descriptor{attestation, one}, ""},
+		{"two", []descriptor{one, one}, host.InvalidPlugin},
+		{"only an attestation", []descriptor{attestation}, host.InvalidPlugin},
+		{"none", nil, host.InvalidPlugin},
+		{"another", []descriptor{describe(imageType, []byte("other"))}, host.Integrity},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			index, err := json.Marshal(image{SchemaVersion: 2, MediaType: indexType, Manifests: c.all})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(&liar{manifest: string(index), signature: string(plugin), blob: "good"})
+			defer server.Close()
+			f, err := testClient(t).Pull(t.Context(), parsed(t, "oci://"+strings.TrimPrefix(server.URL, "http://")+"/x:1"))
+			switch {
+			case c.code != "":
+				if !errors.Is(err, c.code) || c.name == "two" && !strings.Contains(err.Error(), "/x:1@"+one.Digest) {
+					t.Errorf("%v, expected %s", err, c.code)
+				}
+			case err != nil:
+				t.Fatal(err)
+			case f.Digest != one.Digest || !strings.HasSuffix(f.Source, "/x:1@"+one.Digest):
+				t.Errorf("%s from %s, expected %s", f.Digest, f.Source, one.Digest)
+			}
+		})
+	}
+}
+
 // FuzzPluginIn reads layers of any bytes.
 func FuzzPluginIn(f *testing.F) {
 	f.Add([]byte("\x1f\x8b"))

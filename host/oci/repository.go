@@ -135,7 +135,8 @@ func content(body io.ReadCloser, limit int64, what string) ([]byte, error) {
 func (p *repository) manifest(ctx context.Context, r Reference) (*image, descriptor, error) {
 	wanted := cmp.Or(r.digest, r.tag)
 	response, err := p.do(ctx, http.MethodGet, "manifests/"+wanted,
-		map[string]string{"Accept": imageType + ", application/vnd.docker.distribution.manifest.v2+json"}, nil, http.StatusOK)
+		map[string]string{"Accept": imageType + ", application/vnd.docker.distribution.manifest.v2+json, " +
+			indexType + ", application/vnd.docker.distribution.manifest.list.v2+json"}, nil, http.StatusOK)
 	if err != nil {
 		return nil, descriptor{}, err
 	}
