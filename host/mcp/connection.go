@@ -120,14 +120,10 @@ func (s *connections) endAll() {
 // lost client opened is closed as if it had ended its session, but the session stays, in case only the stream broke
 // off.
 func (s *connections) hold(r *http.Request) (release func()) {
-	user := ""
-	if token := auth.TokenInfoFromContext(r.Context()); token != nil {
-		user = token.UserID
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.connections[connectionID(r.Header.Get("Mcp-Session-Id"))]
-	if c == nil || c.user != user {
+	if c == nil || c.user != userOf(r) {
 		return func() {}
 	}
 	if c.silence != nil {
@@ -156,6 +152,14 @@ func (s *connections) hold(r *http.Request) (release func()) {
 		begun := c.begun
 		c.silence = time.AfterFunc(after, func() { s.lose(c, begun) })
 	}
+}
+
+// userOf returns whose token a request has, "" without one.
+func userOf(r *http.Request) string {
+	if token := auth.TokenInfoFromContext(r.Context()); token != nil {
+		return token.UserID
+	}
+	return ""
 }
 
 // lose tells the host that a connection is lost, unless it has ended or had more requests than these.

@@ -218,7 +218,7 @@ func (m *modeServer) serveFramed(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet { // the stream of messages that the server sends unprompted
 		defer m.of.watch()()
 	}
-	r, served := m.of.replay.Take(r)
+	r, served := m.of.replay.Take(r, userOf(r))
 	defer served()
 	m.stateful.ServeHTTP(w, r)
 }

@@ -91,4 +91,13 @@ func TestLostStream(t *testing.T) {
 	if status, text := resume("unknown_0"); status != 400 {
 		t.Errorf("an unknown stream: %d, %s", status, text)
 	}
+	first := request("GET", "", session...)
+	for range 3 { // each time the server has not noticed that the client has lost the last one
+		if again := request("GET", "", session...); again.StatusCode != http.StatusOK {
+			t.Fatalf("the stream again: %d", again.StatusCode)
+		}
+	}
+	if _, err := io.Copy(io.Discard, first.Body); err != nil {
+		t.Errorf("the stream that was opened again: %v", err)
+	}
 }

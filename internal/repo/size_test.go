@@ -22,8 +22,8 @@ import (
 // with a reason beside it. Shared types are in several packages below host; imports count as lines.
 var maxLines = map[string]int{
 	".":                        881,   // redaction; logins; kind http; tracers; approvals; quotas; what a fleet adds
-	"manifest":                 12093, // lone surrogates; keys; secrets; kind http; unions; texts; briefs; rules
-	"host/call":                2951,  // credentials for the operator; peers; plans; quotas; usage; busy; programs
+	"manifest":                 12097, // lone surrogates; keys; secrets; kind http; unions; texts; briefs; rules
+	"host/call":                2943,  // credentials for the operator; peers; plans; quotas; usage; busy; programs
 	"host/overlay":             553,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
@@ -38,21 +38,21 @@ var maxLines = map[string]int{
 	"host/step":                203,   // next steps, suggestions
 	"host/quota":               203,   // of callers, in files that processes share
 	"host/rights":              72,    // of one call, by name
-	"host/approve":             449,   // what waits for a person, in files; all who may answer are asked
+	"host/approve":             446,   // what waits for a person, in files; all who may answer are asked
 	"host/policy":              3377,  // settings, secrets, logins; quotas; confirmation; pools; Check; full disks; TOML
 	"host/egress":              869,   // secrets in the query, as basic credentials, as cookies; tracers
 	"host/protect":             890,   // files out of reach; what identifies a file, from four rooms; links to folders
-	"host/api/openapi":         1814,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts (once each), schemas; rights; others
+	"host/api/openapi":         1812,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts (once each), schemas; rights; others
 	"host/internal/index":      3428,  // the file of merged segments, which host had; order of plugins; certainty; briefs
-	"host/record":              2164,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4964,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
+	"host/record":              2157,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
+	"host/mcp":                 4966,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
 	"host/wasm":                10929, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4225,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 882,   // logins; requests by bindings, styles in all places, answers, next pages
 	"host/login":               440,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           352,
-	"host/oci":                 1032, // what a word names, and how it is fetched, from the commands; all challenges; tags
+	"host/oci":                 1047, // what a word names, and how it is fetched, from the commands; all challenges; tags
 	"host/jq":                  316,  // the filter that runs in the sandbox; panics of gojq
 	"host/advice":              1980, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
@@ -62,13 +62,13 @@ var maxLines = map[string]int{
 	"cdp":                      6140,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 797,   // words of page, what its calls need; pictures compared; here against new; steps
 	"cdp/internal/keeper":      9582,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
-	"cdp/internal/keeper/page": 7276,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
+	"cdp/internal/keeper/page": 7275,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
 	"plugins":                  3430,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, anchors
 	"sdk":                      1920,  // bounds of types; values that a decoder refuses are named; misspelt tags
 	"cmd/parleyd":              1611,  // the service, a module of its own; a fleet, its accounts and records; help; types
 	"cmd":                      14605, // documents in the binary; logins; names, times; other programs; groups of APIs
-	"internal":                 1369,  // plugins and the program for tests, locked; schemas with bounds; deadlines
-	"host/admit":               1461,  // older versions, confirmed; tools in use; what is published; full disks
+	"internal":                 1355,  // plugins and the program for tests, locked; schemas with bounds; deadlines
+	"host/admit":               1431,  // older versions, confirmed; tools in use; what is published; full disks
 	"internal/durable":         102,   // writing a file, which four rooms did themselves
 	"internal/lazy":            18,    // patterns and sets of words on first use, which five rooms had
 	"internal/lists":           32,    // what loops in all rooms did

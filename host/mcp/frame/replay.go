@@ -43,8 +43,9 @@ type events struct {
 	on     *sending // the request that it is sent on, or was
 }
 
-// sending is a request whose response a stream is sent on.
+// sending is a request of a user whose response a stream is sent on.
 type sending struct {
+	user  string
 	end   context.CancelFunc
 	ended chan struct{}
 }
@@ -53,16 +54,16 @@ type sending struct {
 type sendingKey struct{}
 
 // Take prepares a request of a session, and returns it with a function to call when it has been served. A request that
-// resumes a stream ends the one on which it is still sent: the client has lost the connection before this side knows.
-func (r *Replay) Take(q *http.Request) (*http.Request, func()) {
+// reads a stream ends the one that it is still sent on: the client has lost that connection, and this side does not
+// know. One user cannot end the requests of another.
+func (r *Replay) Take(q *http.Request, user string) (*http.Request, func()) {
 	ctx, end := context.WithCancel(q.Context())
-	on, ended := &sending{end, make(chan struct{})}, (<-chan struct{})(nil)
+	on, ended := &sending{user, end, make(chan struct{})}, (<-chan struct{})(nil)
 	if q.Method == http.MethodGet {
-		last := q.Header.Get("Last-Event-ID")
-		stream, _, _ := strings.Cut(last, "_") // as the SDK names events; "" is the stream of the session
+		stream, _, _ := strings.Cut(q.Header.Get("Last-Event-ID"), "_") // as the SDK names events; "" is the session's
 		r.mu.Lock()
-		if _, e := r.find(q.Header.Get("Mcp-Session-Id"), stream); e != nil {
-			if e.on != nil && last != "" {
+		if _, e := r.find(q.Header.Get("Mcp-Session-Id"), stream); e != nil && (e.on == nil || e.on.user == user) {
+			if e.on != nil {
 				e.on.end()
 				ended = e.on.ended
 			}
