@@ -68,7 +68,8 @@ func TestSignAndVerify(t *testing.T) {
 		t.Errorf("the signature is\n%s, want the line\n%s", text, want)
 	}
 	s := mustParse(t, text)
-	if s.ID() != mine.Public().ID() || s.claim.key != mine.Public() || !strings.HasPrefix(s.Comment(), "parley name:hello ") {
+	if s.ID() != mine.Public().ID() || s.claim.key != mine.Public() ||
+		!strings.HasPrefix(s.Comment(), "parley name:hello ") {
 		t.Errorf("got %s, %s, %q", s.ID(), s.claim.key, s.Comment())
 	}
 	for name, keys := range map[string][]Key{

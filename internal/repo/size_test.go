@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"host/api":                 882,   // logins; requests by bindings, styles in all places, answers, next pages
 	"host/login":               440,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           352,
-	"host/oci":                 1047, // what a word names, and how it is fetched, from the commands; all challenges; tags
+	"host/oci":                 1047, // what a word names, and how it is fetched, from the commands; challenges; tags; indexes
 	"host/jq":                  316,  // the filter that runs in the sandbox; panics of gojq
 	"host/advice":              1980, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
@@ -102,7 +102,7 @@ const (
 )
 
 var largePackages = map[string][2]int{ // lines, files
-	"manifest/schema": {3154, 11}, // inputs that a program names; unions, their texts; formats; keys; objects
+	"manifest/schema": {3158, 11}, // inputs that a program names; unions, their texts; formats; keys; objects
 }
 
 // longest has the functions with more lines than maxFunction.
