@@ -52,7 +52,7 @@ var maxLines = map[string]int{
 	"host/api":                 882,   // logins; requests by bindings, styles in all places, answers, next pages
 	"host/login":               440,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           352,
-	"host/oci":                 1047, // what a word names, and how it is fetched, from the commands; challenges; tags; indexes
+	"host/oci":                 1047, // what a word names, and how it is fetched, from the commands; tags; indexes
 	"host/jq":                  316,  // the filter that runs in the sandbox; panics of gojq
 	"host/advice":              1980, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
