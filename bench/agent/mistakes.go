@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/parley-tools/parley/manifest/jsontext"
+	"github.com/parley-tools/parley/manifest/schema"
 )
 
 // mistake is a wrong call of a tool.
@@ -38,14 +41,19 @@ const singleQuoted = "JSON in single quotes"
 // noJSON is the class of mistakes that leave nothing to correct.
 const noJSON = "words in the place of the JSON"
 
-// mistakes derives one mistake of each class that applies to a tool from correct parameters.
-func mistakes(schema, right json.RawMessage) ([]mistake, error) {
+// mistakes derives one mistake of each class that applies to a tool from correct parameters. The listed schema lacks
+// conditions, which the whole one has.
+func mistakes(listed, whole, right json.RawMessage) ([]mistake, error) {
 	var s struct {
 		Properties map[string]property
 		Required   []string
 	}
 	var params map[string]any
-	if err := json.Unmarshal(schema, &s); err != nil {
+	if err := json.Unmarshal(listed, &s); err != nil {
+		return nil, err
+	}
+	compiled, err := schema.CompileUntrusted(whole)
+	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(right, &params); err != nil {
@@ -113,11 +121,11 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 		if _, typed := p.Type.(string); !typed { // any value may be the right one
 			continue
 		}
-		if slices.Contains(s.Required, name) {
-			lose("null for a value that is required", with(name, nil))
+		without := maps.Clone(params)
+		delete(without, name)
+		if !isValid(compiled, without) {
+			lose("null for a value that is required", with(name, nil)) // perhaps as one of several
 		} else {
-			without := maps.Clone(params)
-			delete(without, name)
 			addMeaning("null for a value that is not", with(name, nil), without)
 		}
 		if _, isObject := value.(map[string]any); !isObject || len(p.Properties) > 0 {
@@ -165,6 +173,20 @@ func mistakes(schema, right json.RawMessage) ([]mistake, error) {
 		keep(class, json.RawMessage(broken), meant)
 	}
 	return made, nil
+}
+
+// isValid reports whether a schema accepts parameters.
+func isValid(s *schema.Schema, params map[string]any) bool {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return false
+	}
+	decoded, err := jsontext.Decode(raw, jsontext.Limits{})
+	if err != nil {
+		return false
+	}
+	violations, err := s.Validate(decoded)
+	return err == nil && len(violations) == 0
 }
 
 // wrongValue is a value that a parameter does not accept.

@@ -59,7 +59,8 @@ func (o outcome) share(n int) float64 { return float64(n) / float64(max(1, o.rec
 // subject is a tool with which mistakes are made.
 type subject struct {
 	name   string
-	schema json.RawMessage // of its parameters
+	schema json.RawMessage // of its parameters, as it is listed
+	whole  json.RawMessage // of its parameters, with all conditions
 	right  json.RawMessage // parameters like those of its largest successful example, with other values
 }
 
@@ -78,7 +79,7 @@ func (c *client) subjects(ctx context.Context) (all []subject, err error) {
 			return nil, err
 		}
 		name := d.Name
-		s := subject{name: name}
+		s := subject{name: name, whole: d.ParamsSchema}
 		for _, e := range d.Examples {
 			if e.ExitCode == 0 && len(e.Params) > len(s.right) {
 				s.right = e.Params
@@ -106,7 +107,7 @@ type attempts struct {
 func plan(all []subject) ([]attempts, error) {
 	planned := make([]attempts, 0, len(all))
 	for _, s := range all {
-		made, err := mistakes(s.schema, s.right)
+		made, err := mistakes(s.schema, s.whole, s.right)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}

@@ -403,8 +403,20 @@ func rename(params json.RawMessage, name, to string) json.RawMessage {
 	}
 	s.Required = renameIn(s.Required, name, to)
 	params = jsontext.Set(params, nil, "properties", []byte("{"+strings.Join(members, ",")+"}"))
-	var d struct{ DependentRequired map[string][]string }
-	if json.Unmarshal(params, &d) == nil && len(d.DependentRequired) > 0 {
+	var d struct {
+		DependentRequired map[string][]string
+		AnyOf             []json.RawMessage
+	}
+	if json.Unmarshal(params, &d) != nil {
+		return params
+	}
+	for i, alternative := range d.AnyOf {
+		if required := readSchema(alternative).Required; slices.Contains(required, name) {
+			d.AnyOf[i] = jsontext.Set(alternative, nil, "required", mustMarshal(renameIn(required, name, to)))
+			params = jsontext.Set(params, nil, "anyOf", mustMarshal(d.AnyOf))
+		}
+	}
+	if len(d.DependentRequired) > 0 {
 		renamed := map[string][]string{}
 		for by, needs := range d.DependentRequired {
 			if by == name {
