@@ -304,6 +304,7 @@ var layers = map[string][]string{
 		"internal/deadline", "internal/durable", "internal/lazy", "internal/slots", "internal/wire", "manifest", "plugins",
 	},
 	"bench":                 {"internal/foreign"},
+	"bench/agent":           {"internal/foreign", "manifest/jsontext", "manifest/schema"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "manifest"},
 	"bench/catalogs": {
 		"bench", "bench/internal/ranked", "host", "host/search", "internal/foreign", "manifest",
@@ -385,6 +386,7 @@ var testsMayImport = map[string][]string{
 	"cmd/parleyd":               {"internal/foreign", "internal/testhome"},
 	"internal/repo":             {"internal/testhome"},
 	"bench":                     {"internal/testhome"},
+	"bench/agent":               {"internal/testhome"},
 	"bench/documents":           {"internal/sample"},
 	"bench/scenarios":           {"internal/sample", "internal/testhome"},
 	"host/call": {
