@@ -304,7 +304,7 @@ var layers = map[string][]string{
 		"internal/deadline", "internal/durable", "internal/lazy", "internal/slots", "internal/wire", "manifest", "plugins",
 	},
 	"bench":                 {"internal/foreign"},
-	"bench/agent":           {"internal/foreign", "manifest/jsontext", "manifest/schema"},
+	"bench/agent":           {"bench", "manifest/jsontext", "manifest/schema"},
 	"bench/internal/ranked": {"cdp", "cdp/page", "host", "manifest"},
 	"bench/catalogs": {
 		"bench", "bench/internal/ranked", "host", "host/search", "internal/foreign", "manifest",
@@ -435,7 +435,7 @@ var dependencies = map[string][]string{
 	"google.golang.org/protobuf": {"cmd/parleyd/internal/telemetry"}, // tests
 
 	"github.com/modelcontextprotocol/go-sdk": {
-		"bench", "bench/scenarios", "cmd/...", "host/login", "host/mcp", "host/mcp/frame", // cmd: tests
+		"bench", "bench/agent", "bench/scenarios", "cmd/...", "host/login", "host/mcp", "host/mcp/frame", // cmd: tests
 	},
 }
 
