@@ -123,7 +123,7 @@ func (k *Control) ContextError() *host.Error {
 }
 
 // Defaults of a call. A manifest can set the first three, and a policy can set all of them, but the policy can only
-// lower what the manifest requests.
+// lower what the manifest requests, and the default timeout, which a caller may exceed.
 const (
 	defaultMemoryMiB       = 256
 	defaultTimeout         = 30 * time.Second
@@ -169,8 +169,8 @@ func RequestedMemoryMiB(m *manifest.Manifest) uint32 {
 // replaces the plugin's own, as in the host. The policy's timeout bounds both.
 func LimitsOf(cfg grant.Limits, m *manifest.Manifest, r *host.Request) Limits {
 	memory := RequestedMemoryMiB(m)
-	if m.Limits.MemoryMiB == 0 && cfg.MemoryMiB > 0 {
-		memory = uint32(cfg.MemoryMiB)
+	if m.Limits.MemoryMiB == 0 {
+		memory = uint32(cmp.Or(r.Limits.MemoryMiB, cfg.MemoryMiB, int(memory)))
 	}
 	memory = min(memory, uint32(cmp.Or(r.Limits.MemoryMiB, maxUnlimitedMiB)))
 	timeout := cmp.Or(max(r.Options.Timeout, 0), time.Duration(m.Limits.TimeoutMS)*time.Millisecond, cfg.Timeout,
@@ -182,7 +182,7 @@ func LimitsOf(cfg grant.Limits, m *manifest.Manifest, r *host.Request) Limits {
 	if r.Options.JQ != "" { // the result of the filter is what leaves the host, not this result
 		usualOutput = maxOutput
 	}
-	output := min(cmp.Or(m.Limits.OutputBytes, cfg.OutputBytes, usualOutput), maxOutput)
+	output := min(cmp.Or(m.Limits.OutputBytes, r.Limits.OutputBytes, cfg.OutputBytes, usualOutput), maxOutput)
 	if r.Limits.OutputBytes > 0 {
 		output = min(output, r.Limits.OutputBytes)
 	}
