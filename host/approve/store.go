@@ -164,7 +164,7 @@ func RightsOf(a *approval.Approval, r approval.Reply) []string {
 	if r.Rights != nil {
 		return r.Rights
 	}
-	return lists.Map(a.Rights, func(right grant.Denial) string { return right.Right })
+	return grant.Named(a.Rights)
 }
 
 // lacksFolder reports whether a right still has PATH for a folder that a person chooses.

@@ -73,7 +73,7 @@ func approvalLine(a approval.Approval) string {
 	case approval.ForCall:
 		what += " " + manifest.Clip(string(a.Params), 60)
 	case approval.ForRight:
-		what += "  " + strings.Join(command.Map(a.Rights, func(r grant.Denial) string { return r.Right }), ", ")
+		what += "  " + strings.Join(grant.Named(a.Rights), ", ")
 	}
 	return fmt.Sprintf("%s  %-7s  %-6s  %s  %s  %s", a.ID, a.State, a.Kind, a.Asked.Format("15:04"),
 		manifest.CleanLine(a.Principal), manifest.CleanLine(manifest.Clip(what, 120)))
