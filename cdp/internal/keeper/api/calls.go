@@ -14,30 +14,38 @@ import (
 // Operation is an operation of the keeper with a request Q and a response R, by its name in requests.
 type Operation[Q, R any] string
 
-// The operations. OpOpen opens a page, waits for its load event and makes it the current one. OpSaveState returns
-// what the caller's session stores for origins, in their canonical spelling, and OpLoadState puts the part of a state
-// that belongs to origins into the session. OpType types a secret into the focused element of a target. OpUploads
-// returns the folder for files that pages of the caller's session may get, see [ScriptRequest.Files]. OpTargets
-// returns all targets, the oldest first. OpCloseTarget closes one page; an empty target means the current one; if the
-// page asks whether it may be left, it is closed only if OnDialog is DialogAccept. OpStatus returns the state of the
-// keeper and its browser, with the targets of the caller's session, or of all sessions for a person who sets All.
-// OpEvents returns stored events, and OpSessions the sessions that have anything in the browser. OpEndConnection tells
-// the keeper that the caller's connection has ended. The methods of the keeper's client use the others.
+// The operations.
 const (
-	OpOpen          Operation[OpenRequest, Page]                 = "open"
-	OpSaveState     Operation[StateRequest, State]               = "save_state"
-	OpLoadState     Operation[StateRequest, StateLoaded]         = "load_state"
-	OpType          Operation[TypeRequest, Typed]                = "type"
-	OpUploads       Operation[struct{}, UploadFolder]            = "uploads"
-	OpTargets       Operation[VerbRequest[struct{}], TargetList] = "targets"
-	OpCloseTarget   Operation[TargetRequest, Page]               = "close_target"
-	OpStatus        Operation[StatusRequest, Status]             = "status"
-	OpEvents        Operation[EventsRequest, Events]             = "events"
-	OpSessions      Operation[struct{}, []SessionInfo]           = "sessions"
-	OpEndConnection Operation[struct{}, struct{}]                = "end_connection"
-	OpScript        Operation[ScriptRequest, ScriptResult]       = "script"
-	OpClose         Operation[CloseRequest, Closed]              = "close"
-	OpStop          Operation[struct{}, struct{}]                = "stop"
+	// OpOpen opens a page, waits for its load event and makes it the current one.
+	OpOpen Operation[OpenRequest, Page] = "open"
+	// OpSaveState returns what the caller's session stores for origins, in their canonical spelling.
+	OpSaveState Operation[StateRequest, State] = "save_state"
+	// OpLoadState puts the part of a state that belongs to origins into the caller's session.
+	OpLoadState Operation[StateRequest, StateLoaded] = "load_state"
+	// OpType types a secret into the focused element of a target.
+	OpType Operation[TypeRequest, Typed] = "type"
+	// OpUploads returns the folder for files that pages of the caller's session may get; see [ScriptRequest.Files].
+	OpUploads Operation[struct{}, UploadFolder] = "uploads"
+	// OpTargets returns all targets, the oldest first.
+	OpTargets Operation[VerbRequest[struct{}], TargetList] = "targets"
+	// OpCloseTarget closes one page; an empty target means the current one. If the page asks whether it may be left, it
+	// is closed only if OnDialog is DialogAccept.
+	OpCloseTarget Operation[TargetRequest, Page] = "close_target"
+	// OpStatus returns the state of the keeper and its browser, with the targets of the caller's session, or of all
+	// sessions for a person who sets All.
+	OpStatus Operation[StatusRequest, Status] = "status"
+	// OpEvents returns stored events.
+	OpEvents Operation[EventsRequest, Events] = "events"
+	// OpSessions returns the sessions that have anything in the browser.
+	OpSessions Operation[struct{}, []SessionInfo] = "sessions"
+	// OpEndConnection tells the keeper that the caller's connection has ended.
+	OpEndConnection Operation[struct{}, struct{}] = "end_connection"
+
+	// Methods of the keeper's client use these.
+
+	OpScript Operation[ScriptRequest, ScriptResult] = "script"
+	OpClose  Operation[CloseRequest, Closed]        = "close"
+	OpStop   Operation[struct{}, struct{}]          = "stop"
 )
 
 // Closed is what a close has closed. Browser is the browser's name if it ended, because nothing was left in it.
