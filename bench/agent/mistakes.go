@@ -104,9 +104,9 @@ func mistakes(listed, whole, right json.RawMessage) ([]mistake, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p, value := s.Properties[name], params[name]
+		without := maps.Clone(params)
+		delete(without, name)
 		if slices.Contains(s.Required, name) {
-			without := maps.Clone(params)
-			delete(without, name)
 			lose("a required parameter missing", without)
 		}
 		if typo := transposed(name); typo != name && free(typo) {
@@ -121,8 +121,6 @@ func mistakes(listed, whole, right json.RawMessage) ([]mistake, error) {
 		if _, typed := p.Type.(string); !typed { // any value may be the right one
 			continue
 		}
-		without := maps.Clone(params)
-		delete(without, name)
 		if !isValid(compiled, without) {
 			lose("null for a value that is required", with(name, nil)) // perhaps as one of several
 		} else {

@@ -593,23 +593,17 @@ var environment = regexp.MustCompile(`(?:Getenv|LookupEnv|\.Env)\("([A-Z_]+)"\)`
 // runtime.
 func TestVariablesAreDocumented(t *testing.T) {
 	page := read(t, "docs/files.md").text
+	parts := regexp.MustCompile(`^(cdp|cmd/parley|host|manifest)(/|$)`)
 	found := 0
-	for _, folder := range []string{"cdp", "cmd/parley", "host", "manifest"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-				return err
+	for _, s := range sources(t) {
+		if s.test || !parts.MatchString(s.dir) {
+			continue
+		}
+		for _, match := range environment.FindAllStringSubmatch(string(s.text), -1) {
+			found++
+			if match[1] != "GOGC" && !strings.Contains(page, match[1]) {
+				t.Errorf("%s reads %s, which docs/files.md does not name", s.path, match[1])
 			}
-			code, err := os.ReadFile(name)
-			for _, match := range environment.FindAllStringSubmatch(string(code), -1) {
-				found++
-				if match[1] != "GOGC" && !strings.Contains(page, match[1]) {
-					t.Errorf("%s reads %s, which docs/files.md does not name", name, match[1])
-				}
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
 	}
 	if found < 5 {
