@@ -32,7 +32,7 @@ type signers struct {
 	verified  sync.Map // by what was verified, the signature.Key that verified it; "" means no key
 }
 
-// build returns the build in memory with a digest, nil if there is none.
+// build returns the build in memory with a digest, or nil.
 func (s *signers) build(digest string) *store.Candidate {
 	c, _ := s.builds.Load(digest)
 	found, _ := c.(*store.Candidate)

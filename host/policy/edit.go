@@ -311,7 +311,7 @@ func (e *Edit) write(s *state, plugin string, list []Grant) error {
 	return e.encode()
 }
 
-// tableOf returns a table within a table of a document. It adds it if there is none.
+// tableOf returns the table with a key of a document or of one of its tables, and adds a missing one.
 func tableOf(in map[string]any, key string) map[string]any {
 	table, _ := in[key].(map[string]any)
 	if table == nil {

@@ -44,8 +44,8 @@ type Candidate struct {
 	ManifestJSON  []byte
 	Manifest      *manifest.Manifest
 	Digest        string
-	Signature     []byte // of the signature file next to it; nil if there is none
-	Signer        string // the key of the valid signature; "" if there is none or it was not verified
+	Signature     []byte // of the signature file next to it, or nil
+	Signer        string // the key of the signature once it is verified, else ""
 	Owner         string // host.OwnerShipped for a plugin that ships with the host; "" if its signer owns it
 	ReplacedOwner string // identity of a plugin that is no longer installed and whose name it takes; "" if none
 	TakesName     bool   // a person has confirmed that it takes the name of another owner
