@@ -262,6 +262,7 @@ func (c *Catalog) unknownName(plugin, local string) *Error {
 		near = append(near, c.nearestPlugins(plugin)...)
 	}
 	e.DidYouMean = closestTo(near)
+	e.Steps = c.stepsTo(e.DidYouMean)
 	return e.WithSteps(step.List(""), step.Search(Printable(strings.TrimSpace(typed))))
 }
 
@@ -281,13 +282,28 @@ func (c *Catalog) unknownTool(p Provider, local string, groups []GroupLine) *Err
 	case len(groups) == 0:
 		e.Message = plugin + " has no tool " + Printable(local)
 	}
-	if e.DidYouMean = c.nearest(plugin, local); len(e.DidYouMean) == 0 {
+	e.DidYouMean = c.nearest(plugin, local)
+	if e.Steps = c.stepsTo(e.DidYouMean); len(e.DidYouMean) == 0 {
 		e.Steps = c.searchSteps(p, local)
 	}
 	if known != "" {
 		return e.WithSteps(step.List(plugin + "." + known))
 	}
-	return e.WithSteps(step.List(plugin), step.Search(Printable(strings.TrimSpace(local))))
+	if e = e.WithSteps(step.List(plugin)); len(e.DidYouMean) != 1 {
+		e = e.WithSteps(step.Search(Printable(strings.TrimSpace(local))))
+	}
+	return e
+}
+
+// stepsTo returns the step to the nearest name. It returns none if another name is as near.
+func (c *Catalog) stepsTo(near []spelling.Near) []step.Step {
+	if len(near) == 0 || len(near) > 1 && near[1].Distance == near[0].Distance {
+		return nil
+	}
+	if at, _ := c.Find(near[0].Name); at.Tool == nil && at.Entry == nil {
+		return []step.Step{step.List(near[0].Name)}
+	}
+	return []step.Step{step.Describe(near[0].Name, 0)}
 }
 
 // searchSteps returns the steps for a name that resembles no name in its plugin. They lead to what a search for the

@@ -246,11 +246,13 @@ func TestSearch(t *testing.T) {
 func TestMeant(t *testing.T) {
 	h := newHost(t, call.Config{}, terms{newFake(t, shop, nil)})
 	for name, want := range map[string][2]string{
-		"order.cancel": {"shop.order.cancel 0", "list"}, "order__cancel": {"shop.order.cancel 0", "list"},
-		"cancel": {"shop.order.cancel 0", "list"}, "order": {"shop.order 0", "list"}, "ordre": {"", "list"},
-		"shpo": {"shop 1", "list"}, "shpo.order.cancel": {"shop.order.cancel 1", "list"}, "shpo.zzqqxv": {"shop 1", "list"},
-		" shop.ad ": {"shop.add 1", "list shop"}, "ad": {"", "list"},
-		"shop.order.plced":    {"shop.order.placed 1", "list shop.order"},
+		"order.cancel":  {"shop.order.cancel 0", "describe shop.order.cancel"},
+		"order__cancel": {"shop.order.cancel 0", "describe shop.order.cancel"},
+		"cancel":        {"shop.order.cancel 0", "describe shop.order.cancel"},
+		"order":         {"shop.order 0", "list shop.order"}, "ordre": {"", "list"},
+		"shpo": {"shop 1", "list shop"}, "shpo.order.cancel": {"shop.order.cancel 1", "describe shop.order.cancel"},
+		"shpo.zzqqxv": {"shop 1", "list shop"}, " shop.ad ": {"shop.add 1", "describe shop.add"}, "ad": {"", "list"},
+		"shop.order.plced":    {"shop.order.placed 1", "describe shop.order.placed"},
 		"shop.sell_something": {"", "describe shop.add"}, "sell something new": {"", "list"}, "sell.nope": {"", "list"},
 		"shop.order.abort": {"", "describe shop.order.cancel"}, "zzqqxv": {"", "list"}, "shop.zzqqxv": {"", "list shop"},
 	} {

@@ -87,8 +87,8 @@ type describeArguments struct {
 	Again     bool   `json:"again"`
 }
 
-// describeTool returns documentation. If the session was sent it within its last calls, it returns one line instead,
-// because the model still has it.
+// describeTool returns documentation or, for a plugin or group, a list. If the session was sent the documentation
+// within its last calls, it returns one line instead, because the model still has it.
 func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p describeArguments) (
 	*sdk.CallToolResult, error) {
 	c := callerOf(m.of, r)
@@ -103,8 +103,13 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 		}
 		return text
 	}
+	name := m.names.Qualified(p.Name)
+	if at, err := m.host.Catalog().Find(name); err == nil && at.Tool == nil && at.Entry == nil {
+		text, err := listText(at, p.MaxTokens)
+		return textResult(text, nil), err
+	}
 	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(answer(d, false)) })
-	docs, err := m.host.Describe(advice.WithMaxTokens(ctx, p.MaxTokens), c, m.names.Qualified(p.Name), p.Tier)
+	docs, err := m.host.Describe(advice.WithMaxTokens(ctx, p.MaxTokens), c, name, p.Tier)
 	if err != nil {
 		return nil, err
 	}

@@ -107,3 +107,34 @@ func TestDescribedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestDescribeLists describes a plugin and a group, which lists them, and misspelt names, which lead to the
+// documentation of the tool and the list of the group.
+func TestDescribeLists(t *testing.T) {
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	s := f.stdio(t, client{})
+	const order = "shop.order.list  List orders\nshop.order.cancel  Cancel an order\n" +
+		"shop.order.slow  Wait until it is over\nshop.order.steps  Take three steps\n" +
+		"shop.order.nested  Cancel by another tool"
+	for arguments, want := range map[string]string{
+		`{"name":"shop.order"}`:                 order,
+		`{"name":"shop__order"}`:                order,
+		`{"name":"shop.order","max_tokens":12}`: "shop.order.list  List orders\n(4 more of 5: search_tools finds them)",
+	} {
+		if _, text := call(t, s, "describe_tool", arguments); text != want {
+			t.Errorf("%s is answered by\n%s\ninstead of\n%s", arguments, text, want)
+		}
+	}
+	if _, text := call(t, s, "describe_tool", `{"name":"shop"}`); !strings.HasPrefix(text,
+		"1 group of shop with their number of tools: order 5\nshop.") || !strings.Contains(text, "\nshop.add  ") {
+		t.Errorf("the plugin is listed as %s", text)
+	}
+	for misspelt, meant := range map[string]string{
+		"shop.ad": "shop.add", "shop.ordre": "shop.order", "shp.add": "shop.add",
+	} {
+		_, text := call(t, s, "describe_tool", `{"name":"`+misspelt+`"}`)
+		if !strings.Contains(text, `"next":[{"tool":"describe_tool","arguments":{"name":"`+meant+`"}}`) {
+			t.Errorf("%s leads to %s", misspelt, text)
+		}
+	}
+}

@@ -1092,7 +1092,7 @@ func TestSteps(t *testing.T) {
 		{unfinished, `{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
 		{step.Describe("shop.add", 3), `{"tool":"describe_tool","arguments":{"name":"shop.add","tier":3}}`},
 		{step.Search("sell tea"), `{"tool":"search_tools","arguments":{"query":"sell tea"}}`},
-		{step.List("shop.order"), `{"tool":"search_tools","arguments":{"query":"shop order"}}`},
+		{step.List("shop.order"), `{"tool":"describe_tool","arguments":{"name":"shop.order"}}`},
 		{step.List(""), ""},
 		{step.Step{Op: step.OpListen, Tool: "shop", Query: "order.*"},
 			`{"tool":"call_tool","arguments":{"name":"shop.events","arguments":{"match":["order.*"]}}}`},

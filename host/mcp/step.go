@@ -3,7 +3,6 @@ package mcp
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
@@ -52,7 +51,7 @@ func (w *renderer) step(s step.Step) (nextCall, bool) {
 	case step.OpSearch:
 		return searchStep(s.Query, 0), true
 	case step.OpList:
-		return searchStep(strings.ReplaceAll(s.Tool, ".", " "), 0), s.Tool != ""
+		return describeStep(s.Tool, 0), s.Tool != ""
 	case step.OpDescribe:
 		return describeStep(s.Tool, s.Options.Tier), true
 	case step.OpPlan:

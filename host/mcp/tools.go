@@ -60,8 +60,8 @@ func metaTools() []metaTool {
 			`"options":{"type":"object",` +
 			`"description":"timeout, max_bytes, browser, context, target, dry_run, jq, wait"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
-		{"describe_tool", "Describe a tool", `{"type":"object","properties":{"name":{"type":"string",` +
-			`"x-aliases":["tool","tool_name","function"]},` +
+		{"describe_tool", "Describe a tool, or list a plugin or a group", `{"type":"object","properties":{` +
+			`"name":{"type":"string","x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
 			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +
 			`"max_tokens":{"type":"integer","minimum":1},"again":{"type":"boolean"}},` +

@@ -235,7 +235,9 @@ func (a *front) meant() *step.Step {
 	at, words, rest := named(a.App, root, h.Names())
 	ofPeers := func(n int) bool { return h.Names().OfPeers(words[:min(len(words), n)]...) }
 	if at.Tool == nil && len(words) > 0 && len(leadsTo("", words[0])) > 0 && !ofPeers(1) && !ofPeers(2) {
-		return nil
+		if _, isPlugin := h.Catalog().Provider(words[0]); !isPlugin {
+			return nil
+		}
 	}
 	var describe *step.Step
 	for _, name := range candidates(h.Names(), at, words, rest) {

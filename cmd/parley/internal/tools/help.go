@@ -499,8 +499,8 @@ func usageOptions(a *command.App, root *cobra.Command, plugin string, without []
 // nearTopic turns the error for an unknown word after help into one with the nearest document or command.
 func nearTopic(a *command.App, word string, err error) error {
 	e := host.AsError(err)
-	if e.Code != host.NotFound {
-		return err
+	if _, local, _ := strings.Cut(word, "."); e.Code != host.NotFound || local != "" && len(e.DidYouMean) > 0 {
+		return err // or the name of a tool
 	}
 	near := command.Nearest(word, slices.Concat(documents.Topics(), a.Commands))
 	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies means policy

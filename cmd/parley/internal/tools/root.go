@@ -247,9 +247,14 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 	}
 	e.Message = "no command or plugin is named " + strings.TrimPrefix(e.Message, "no plugin is named ")
 	lines, near, next, help := a.LeadsTo("", word), e.DidYouMean, []string{}, []string{}
-	if at, _, err := command.Find(catalog, append(words[1:], ""), false); err == nil && at.Tool != nil {
-		e.DidYouMean, e.Steps = nil, []step.Step{step.Describe(at.Name(), 0)} // as in: parley describe PLUGIN.TOOL
+	at, _, err := command.Find(catalog, append(words[1:], ""), false) // as in: parley describe PLUGIN.TOOL
+	if at.Tool != nil {
+		e.DidYouMean, e.Steps = nil, []step.Step{step.Describe(at.Name(), 0)}
 		return e
+	}
+	isTool := len(words) > 1 && strings.Contains(words[1], ".") && len(command.Nearest(word, a.Commands)) == 0
+	if err != nil && isTool && len(host.AsError(err).DidYouMean) > 0 {
+		return host.AsError(err)
 	}
 	if len(lines) > 0 { // suggest commands, and no tools that have the word in their name
 		near = slices.DeleteFunc(near, func(n spelling.Near) bool { return strings.Contains(n.Name, ".") })
