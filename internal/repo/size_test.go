@@ -28,7 +28,7 @@ var maxLines = map[string]int{
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
 	"host/session":             474,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                  1376,  // inner errors; violations; templates; tracers; approvals; quotas; pools; near names
+	"host":                     1376,  // inner errors; violations; templates; tracers; approvals; quotas; pools; near names
 	"host/approval":            92,    // from host, as the next six
 	"host/caller":              90,    // who asks; what the trace of a request shows
 	"host/grant":               119,   // rights, limits, quotas; the names of denials, from host/rights
@@ -45,7 +45,7 @@ var maxLines = map[string]int{
 	"host/api/openapi":         1812,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts (once each), schemas; rights; others
 	"host/internal/index":      3428,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2157,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":              4991,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams; lists
+	"host/mcp":                 4991,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams; lists
 	"host/wasm":                10929, // compilations ahead; imports; the index; caches; other machines; no manifest
 	"host/learn":               4225,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
