@@ -42,7 +42,12 @@ func rawStdio(t testing.TB, s *mcp.Server, revision string) rawClient {
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { ended <- s.Stdio(ctx, toServer, fromServer) }()
-	lines := make(chan string, 10_000)
+	frames, lines := make(chan string, 100), make(chan string, 10_000)
+	go func() {
+		for frame := range frames {
+			_, _ = io.WriteString(fromClient, frame+"\n")
+		}
+	}()
 	go func() {
 		r := bufio.NewReader(toClient)
 		for {
@@ -55,6 +60,7 @@ func rawStdio(t testing.TB, s *mcp.Server, revision string) rawClient {
 		}
 	}()
 	t.Cleanup(func() {
+		close(frames)
 		_ = fromClient.Close()
 		select {
 		case <-ended:
@@ -66,7 +72,7 @@ func rawStdio(t testing.TB, s *mcp.Server, revision string) rawClient {
 	})
 	c := rawClient{exchange: func(t testing.TB, frame string, n int) (answers []string) {
 		t.Helper()
-		go func() { _, _ = io.WriteString(fromClient, frame+"\n") }()
+		frames <- frame
 		for len(answers) < n {
 			select {
 			case line, ok := <-lines:
@@ -135,6 +141,44 @@ func rawHTTP(t testing.TB, s *mcp.Server, revision string) rawClient {
 		c.exchange(t, "\ufeff"+hello(revision), 1)
 	}
 	return c
+}
+
+// slowCall is a call that ends when it is cancelled.
+func slowCall(id string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"shop.order.slow"}}`
+}
+
+func cancelling(id string) string {
+	return `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`
+}
+
+// slow makes a slow call. Over HTTP its response arrives at ended.
+func (c rawClient) slow(t *testing.T, id string) (ended chan []string) {
+	t.Helper()
+	if ended = make(chan []string, 1); c.status == nil {
+		c.exchange(t, slowCall(id), 0)
+	} else {
+		go func() { ended <- c.exchange(t, slowCall(id), 1) }()
+	}
+	return ended
+}
+
+// checkCancelled checks that a slow call ends, and gets no response over stdio. Over HTTP a response ends its stream.
+func (c rawClient) checkCancelled(t *testing.T, f *fixture, id string, ended chan []string) {
+	t.Helper()
+	select {
+	case <-f.shop.ended:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("the call %.100s was not cancelled", id)
+	}
+	waitFor(t, "the call to end", func() bool { return len(f.Slots("calls")) == 0 })
+	if c.status == nil {
+		if got := c.exchange(t, `{"jsonrpc":"2.0","id":"ping","method":"ping"}`, 1); got[0] != pinged {
+			t.Errorf("the cancelled request %.100s is answered with %.300q", id, got)
+		}
+	} else if got := <-ended; !strings.HasPrefix(got[0], `{"jsonrpc":"2.0","id":`+id+`,`) {
+		t.Errorf("the response to %.100s is %.300q", id, got)
+	}
 }
 
 // forBothWires runs a test with a client that has initialized a session of a revision.
@@ -282,23 +326,10 @@ func TestIDs(t *testing.T) {
 					t.Errorf("a batch: %.500q lacks %.300q", both, want)
 				}
 			}
-			ended := make(chan string)
-			go func() {
-				answer := c.exchange(t, request("tools/call", `{"name":"shop.order.slow"}`), 1)
-				ended <- strings.Join(answer, "")
-			}()
+			ended := c.slow(t, id)
 			waitFor(t, "the call to begin", func() bool { return len(f.Slots("calls")) == 1 })
-			if c.status == nil { // one reader of answers
-				_ = c.exchange(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, 0)
-			} else {
-				c.exchange(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, 0)
-			}
-			select {
-			case <-f.shop.ended:
-			case <-time.After(20 * time.Second):
-				t.Fatalf("the call %.100s was not cancelled", id)
-			}
-			starts("cancelled", <-ended, `{"jsonrpc":"2.0","id":`+id+`,`)
+			c.exchange(t, cancelling(id), 0)
+			c.checkCancelled(t, f, id, ended)
 		}
 	})
 }
@@ -311,27 +342,15 @@ func TestCancelledInOtherWords(t *testing.T) {
 			{`100`, `1e2`},
 			{`1.50`, `15E-1`}, {`-0`, `0.0`}, {`9007199254740993`, `9007199254740993.0`}, {`"\ud83d\ude00"`, `"😀"`}} {
 			for _, id := range [][2]string{ids, {ids[1], ids[0]}} {
-				ended := make(chan string)
-				go func() {
-					answer := c.exchange(t, `{"jsonrpc":"2.0","id":`+id[0]+
-						`,"method":"tools/call","params":{"name":"shop.order.slow"}}`, 1)
-					ended <- strings.Join(answer, "")
-				}()
+				ended := c.slow(t, id[0])
 				waitFor(t, "the call to begin", func() bool { return len(f.Slots("calls")) == 1 })
 				for _, other := range []string{`17`, `"100"`, `"e"`, `[` + id[0] + `]`, id[1]} {
 					if other == id[1] && len(f.Slots("calls")) != 1 {
 						t.Errorf("the request %s was cancelled by another id", id[0])
 					}
-					_ = c.exchange(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+other+`}}`, 0)
+					c.exchange(t, cancelling(other), 0)
 				}
-				select {
-				case <-f.shop.ended:
-				case <-time.After(20 * time.Second):
-					t.Fatalf("the request %s was not cancelled as %s", id[0], id[1])
-				}
-				if got := <-ended; !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":`+id[0]+`,`) {
-					t.Errorf("the response to %s is %.200q", id[0], got)
-				}
+				c.checkCancelled(t, f, id[0], ended)
 			}
 		}
 	})
@@ -341,25 +360,33 @@ func TestCancelledInOtherWords(t *testing.T) {
 func TestIDInUse(t *testing.T) {
 	t.Parallel()
 	forBothWires(t, "2025-11-25", func(t *testing.T, f *fixture, c rawClient) {
-		const slow = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shop.order.slow"}}`
-		first := make(chan []string, 1)
-		if c.status != nil {
-			go func() { first <- c.exchange(t, slow, 1) }()
-		} else {
-			c.exchange(t, slow, 0)
-		}
+		ended := c.slow(t, "1")
 		waitFor(t, "the call to begin", func() bool { return len(f.Slots("calls")) == 1 })
-		checkError(t, "the same id", c.exchange(t, slow, 1)[0], "1", -32600)
-		cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
-		if c.status == nil {
-			first <- c.exchange(t, cancel, 1)
-		} else {
-			c.exchange(t, cancel, 0)
-		}
-		if got := <-first; !strings.HasPrefix(got[0], `{"jsonrpc":"2.0","id":1,`) {
-			t.Errorf("the first call: %q", got)
-		}
+		checkError(t, "the same id", c.exchange(t, slowCall("1"), 1)[0], "1", -32600)
+		c.exchange(t, cancelling("1"), 0)
+		c.checkCancelled(t, f, "1", ended)
 	})
+}
+
+// TestCancelledInBatch checks that the response to a batch lacks the requests of it that were cancelled, and that there
+// is none if all were.
+func TestCancelledInBatch(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, mcp.Minimal, trustNetwork)
+	c := rawStdio(t, f.Server, "2025-03-26")
+	for batch, want := range map[string][]string{
+		slowCall("1"): nil,
+		slowCall("2") + `,{"jsonrpc":"2.0","id":3,"method":"ping"}`: {`[{"jsonrpc":"2.0","id":3,"result":{}}]`},
+	} {
+		c.exchange(t, "["+batch+"]", 0)
+		waitFor(t, "the call to begin", func() bool { return len(f.Slots("calls")) == 1 })
+		id := string(batch[len(`{"jsonrpc":"2.0","id":`)])
+		got := c.exchange(t, cancelling(id), len(want))
+		if !slices.Equal(got, want) {
+			t.Errorf("the batch %s is answered with %q", batch, got)
+		}
+		c.checkCancelled(t, f, id, nil)
+	}
 }
 
 // TestBatches checks the bounds of batches, and that only revisions that have batches accept them.

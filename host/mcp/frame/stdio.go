@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"sync"
 
@@ -34,7 +33,7 @@ type Stdio struct {
 
 // Connect implements [sdk.Transport].
 func (t *Stdio) Connect(context.Context) (sdk.Connection, error) {
-	c := &conn{Stdio: t, lines: make(chan line), closed: make(chan struct{}), open: map[string]*batch{},
+	c := &conn{Stdio: t, lines: make(chan line), closed: make(chan struct{}), open: map[string]request{},
 		changed: make(chan struct{}, 1)}
 	go c.readLines()
 	return c, nil
@@ -52,9 +51,15 @@ type conn struct {
 	writing sync.Mutex // held while a line is written
 
 	mu      sync.Mutex
-	open    map[string]*batch // by the id of a request without a response: the batch that it is part of, or nil
-	unsent  int               // responses that are to be written
-	changed chan struct{}     // holds a value when unsent may have become 0
+	open    map[string]request // by id; those without a response
+	unsent  int                // requests that have not ended
+	changed chan struct{}      // holds a value when unsent may have become 0
+}
+
+// request is a request that has no response yet.
+type request struct {
+	batch     *batch // that it is part of, or nil
+	cancelled bool   // gets no response, as the protocol requires on stdio
 }
 
 // batch collects the responses to a batch.
@@ -162,9 +167,7 @@ func (c *conn) accept(l line) error {
 		case e.method == "initialize":
 			c.revision = negotiated(e.params)
 		case e.method == cancelled:
-			c.mu.Lock()
-			e.spell(c.openIDs())
-			c.mu.Unlock()
+			c.cancel(e)
 		}
 		c.queue = append(c.queue, e.message())
 	}
@@ -196,22 +199,29 @@ func (c *conn) begin(id json.RawMessage, b *batch, isBatch bool) *jsonrpc.Error 
 		return busy
 	}
 	c.unsent++
-	c.open[key] = nil
+	c.open[key] = request{}
 	if isBatch {
-		c.open[key] = b
+		c.open[key] = request{batch: b}
 		b.missing++
 	}
 	return nil
 }
 
-// openIDs yields the ids of the open requests, as the client wrote them.
-func (c *conn) openIDs() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for inner := range c.open {
-			if id, _ := base64.RawURLEncoding.DecodeString(inner[len(mark()):]); !yield(string(id)) {
+// cancel marks the open request that a notification cancels, and spells its id as that request has it.
+func (c *conn) cancel(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.spell(func(yield func(string) bool) {
+		for inner, r := range c.open {
+			id, _ := base64.RawURLEncoding.DecodeString(inner[len(mark()):])
+			if !r.cancelled && !yield(string(id)) {
 				return
 			}
 		}
+	})
+	key := innerID(member(e.params, "requestId"))
+	if r, isOpen := c.open[key]; isOpen {
+		c.open[key] = request{r.batch, true}
 	}
 }
 
@@ -236,17 +246,22 @@ func (c *conn) Write(ctx context.Context, message jsonrpc.Message) error {
 	defer c.sent()
 	if key, isText := r.ID.Raw().(string); isText {
 		c.mu.Lock()
-		b := c.open[key]
+		of := c.open[key]
 		delete(c.open, key) // the client may use the id again as soon as it has the response
-		if b != nil {
-			b.responses = append(b.responses, slices.Concat(parts...))
-			if b.missing--; b.missing > 0 {
-				c.mu.Unlock()
-				return nil
+		isSent := !of.cancelled
+		if b := of.batch; b != nil {
+			if isSent {
+				b.responses = append(b.responses, slices.Concat(parts...))
 			}
-			parts = [][]byte{join(b.responses)}
+			b.missing--
+			if isSent = b.missing == 0 && len(b.responses) > 0; isSent {
+				parts = [][]byte{join(b.responses)}
+			}
 		}
 		c.mu.Unlock()
+		if !isSent {
+			return nil
+		}
 	}
 	return c.writeLine(parts...)
 }
