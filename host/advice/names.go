@@ -337,7 +337,7 @@ func (n *Names) rules(name string) *meaning {
 		return latest
 	}
 	m := &meaning{name: name}
-	if len(name) <= maxName {
+	if _, isPlugin := n.catalog.Provider(name); !isPlugin && len(name) <= maxName {
 		n.findRules(m)
 	}
 	n.latest.Store(m)

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/step"
@@ -17,7 +18,7 @@ import (
 )
 
 // codeTool is the tool that runs a program. runCode calls it.
-const codeTool = "js.run"
+const codeTool = envelope.CodeTool
 
 // codeHits returns how many tools a search for programs declares for each query, and how many more it names. There are
 // fewer if the first is likely the best, and if there are several queries.

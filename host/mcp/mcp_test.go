@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
@@ -426,9 +428,25 @@ func TestMetaTools(t *testing.T) {
 				t.Errorf("%s %s fails with %s, expected %q", c.name, c.arguments, text, c.want)
 			}
 		}
-		if _, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "shop__ad"}); err == nil ||
-			!strings.Contains(err.Error(), "unknown tool") {
-			t.Errorf("an unknown tool: %v", err)
+		for _, c := range []struct{ name, arguments, want string }{
+			{"shop__ad", `{}`, `"shop.add"`},
+			{"search", `{"query":"add tea"}`, `{"tool":"search_tools","arguments":{"query":"add tea"}}`},
+			{"find_tools", `{"q":"tea"}`, `{"tool":"search_tools","arguments":{"query":"tea"}}`},
+			{"get_tool", `{"tool_name":"shop.add"}`, `{"tool":"describe_tool","arguments":{"name":"shop.add"}}`},
+			{"use_tool", `{"name":"shop.add","arguments":{"title":"tea"}}`,
+				`{"tool":"call_tool","arguments":{"name":"shop.add","arguments":{"title":"tea"}}}`},
+			{"list_tools", `{}`, "search_tools does that"},
+		} {
+			_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: c.name, Arguments: json.RawMessage(c.arguments)})
+			var wire *jsonrpc.Error
+			if !errors.As(err, &wire) || !strings.Contains(wire.Message, "unknown tool") ||
+				!strings.Contains(wire.Message+string(wire.Data), c.want) {
+				t.Errorf("%s %s: %v, expected %s", c.name, c.arguments, err, c.want)
+			}
+		}
+		if e := fails(t, s, "describe_tool", `{"name":"shop.ad"}`, "not_found"); string(e.Next[0]) !=
+			`{"tool":"describe_tool","arguments":{"name":"shop.add"}}` {
+			t.Errorf("a misspelt name leads to %s", e.Next[0])
 		}
 		if r, text := call(t, s, "call_tool",
 			`{"name":"shop.add","arguments":{"title":"tea"},"options":{"dry_run":true}}`); r.IsError ||

@@ -6,6 +6,7 @@ import (
 
 	"github.com/parley-tools/parley/host"
 	hostcall "github.com/parley-tools/parley/host/call"
+	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
@@ -98,7 +99,7 @@ func searchStep(query string, limit int) nextCall {
 }
 
 func describeStep(name string, tier int) nextCall {
-	return nextCall{Tool: "describe_tool", Arguments: metaArguments{Name: name, Tier: tier}}
+	return nextCall{Tool: envelope.DescribeTool, Arguments: metaArguments{Name: name, Tier: tier}}
 }
 
 func callStep(s step.Step) nextCall {

@@ -27,7 +27,7 @@ import (
 const (
 	callTool    = envelope.CallTool
 	planCall    = "plan_call" // mode minimal does not list it
-	searchTools = "search_tools"
+	searchTools = envelope.SearchTools
 	runCode     = "run_code"
 )
 
@@ -60,7 +60,7 @@ func metaTools() []metaTool {
 			`"options":{"type":"object",` +
 			`"description":"timeout, max_bytes, browser, context, target, dry_run, jq, wait"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
-		{"describe_tool", "Describe a tool, or list a plugin or a group", `{"type":"object","properties":{` +
+		{envelope.DescribeTool, "Describe a tool, or list a plugin or a group", `{"type":"object","properties":{` +
 			`"name":{"type":"string","x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
 			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +

@@ -144,6 +144,10 @@ func TestForeign(t *testing.T) {
 		"getCookies":                            false,
 		"die on an e-mail":                      false,
 		"convert ü to ue in the text of a file": false,
+		`click "Über uns"`:                      false,
+		`fill in „mit der Straße“`:              false,
+		`klicke auf den Knopf "Save"`:           true,
+		`"mache ein Bild von der Seite"`:        true,
 	} {
 		if got := Search(segs, Query{Text: query}).Foreign; got != want {
 			t.Errorf("%q: foreign %v", query, got)

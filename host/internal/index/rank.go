@@ -150,7 +150,8 @@ func (s *search) results() (out Results, meant bool) {
 	if s.q.Explain {
 		out.Signals = signals[:]
 	}
-	out.Foreign = language.Foreign(s.text) || out.Weak && s.mostlyUnknown()
+	out.Foreign = language.Foreign(s.text) ||
+		out.Weak && s.mostlyUnknown() && language.WithoutQuoted(s.text) == s.text
 	return out, len(list) > 0 && list[0].excludes
 }
 

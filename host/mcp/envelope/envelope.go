@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -30,8 +31,13 @@ var (
 	optionsAliases = []string{"option", "opts", "call_options"}
 )
 
-// CallTool is the meta-tool that calls other tools.
-const CallTool = "call_tool"
+// The meta-tools, and the tool that runs programs.
+const (
+	CallTool     = "call_tool" // calls other tools
+	DescribeTool = "describe_tool"
+	SearchTools  = "search_tools"
+	CodeTool     = "js.run"
+)
 
 // Reader reads the calls of clients of one catalog. It is safe for concurrent use.
 type Reader struct {
@@ -351,12 +357,13 @@ func (r *Reader) correctSent(name string, e *meant) (*meant, bool) {
 	return inner, ok
 }
 
-// otherMetas are names of other servers for what the meta-tools do.
+// otherMetas are names of other servers and modes for what the meta-tools and js.run do.
 var otherMetas = map[string]string{
-	"find_tools": "search_tools", "list_tools": "search_tools", "tool_search": "search_tools",
-	"get_tool": "describe_tool", "get_tool_schema": "describe_tool",
-	"code": "run_code", "execute": "run_code", "execute_code": "run_code", "run_javascript": "run_code",
-	"execute_tool": CallTool, "invoke_tool": CallTool, "use_tool": CallTool,
+	"find_tools": SearchTools, "list_tools": SearchTools, "tool_search": SearchTools, "search": SearchTools,
+	"search_tool": SearchTools, "tools/list": SearchTools,
+	"get_tool": DescribeTool, "get_tool_schema": DescribeTool, "describe": DescribeTool,
+	"code": CodeTool, "execute": CodeTool, "execute_code": CodeTool, "run_javascript": CodeTool, "run_code": CodeTool,
+	"execute_tool": CallTool, "invoke_tool": CallTool, "use_tool": CallTool, "call": CallTool, "run_tool": CallTool,
 }
 
 // TeachName adds to the error of a tool that does not exist the call that its name and arguments mean.
@@ -364,14 +371,30 @@ func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	raw, _ := manifest.Marshal(map[string]any{"name": name, "arguments": arguments})
+	other := otherMetas[strings.ToLower(name)]
+	if !r.isMeta(other) && !r.exists(other) {
+		other = ""
+	}
+	raw, _ := manifest.Marshal(map[string]any{"name": cmp.Or(other, name), "arguments": arguments})
 	c, ok := r.correctArguments(raw)
-	if meta := otherMetas[strings.ToLower(name)]; r.isMeta(meta) {
+	if other != "" {
 		e.DidYouMean, e.Steps = nil, nil
-		e.Message += "; the tool " + meta + " does that"
-		return
+		defer func() {
+			if len(e.Steps) == 0 {
+				e.Message += "; the tool " + other + " does that"
+			}
+		}()
 	}
 	switch {
+	case ok && c.tool == DescribeTool:
+		e.Steps = []step.Step{step.Describe(r.Qualified(fmt.Sprint(c.arguments["name"])), 0)}
+	case ok && c.tool == SearchTools:
+		queries, _ := c.arguments["queries"].([]any)
+		for _, query := range append(queries, c.arguments["query"]) {
+			if text, isText := query.(string); isText {
+				e.Steps = append(e.Steps, step.Search(text))
+			}
+		}
 	case c == nil || !ok && c.see == "" || r.isMeta(c.tool):
 	case !ok || c.template:
 		e.Steps = append([]step.Step{step.Describe(cmp.Or(c.see, c.tool), 0)}, e.Steps...)

@@ -4,6 +4,8 @@ package language
 import (
 	"strings"
 	"unicode"
+
+	"github.com/parley-tools/parley/internal/lazy"
 )
 
 // foreignWords are frequent short words of German, French, Spanish, Italian, Portuguese, Dutch and Polish that are not
@@ -16,6 +18,7 @@ const foreignWords = " der die das und ein eine einen einer eines mit fuer für 
 // Foreign reports whether a text is probably not English: most of its letters are of another script, or several of its
 // words are of another language.
 func Foreign(text string) bool {
+	text = WithoutQuoted(text)
 	latin, other := 0, 0
 	for _, r := range text {
 		switch {
@@ -38,6 +41,17 @@ func Foreign(text string) bool {
 		}
 	}
 	return hits >= 2 || hits == 1 && words <= 5 && words >= 2 && notASCII(text)
+}
+
+// quoted is text between quotation marks: of a page or a value, in any language.
+var quoted = lazy.Pattern(`"[^"]*"|“[^”]*”|«[^»]*»|„[^“”]*[“”]`)
+
+// WithoutQuoted returns the words of a query that are not quoted, all of them if there is nothing else.
+func WithoutQuoted(text string) string {
+	if rest := quoted().ReplaceAllString(text, " "); strings.TrimSpace(rest) != "" {
+		return rest
+	}
+	return text
 }
 
 func notASCII(text string) bool {
