@@ -43,7 +43,8 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 	if err != nil {
 		return err
 	}
-	next := command.Either(data.Written, "restart "+data.Client, "parley mcp config --client "+data.Client+" --write")
+	next := command.Either(data.Written, "restart what reads "+data.File,
+		"parley mcp config --client "+data.Client+" --write")
 	command.PrintIf(app.Err, !app.JSON, "mode %s; parley mcp --help says which suits whom\n", data.Mode)
 	return app.Print(data, []string{next}, func(w io.Writer) {
 		if !data.Written {
@@ -58,7 +59,7 @@ func runMCPConfig(_ context.Context, app *command.App, opts *mcpConfigOptions) e
 // mcpClient is an MCP client: the file with its servers, and the form of that file.
 type mcpClient struct {
 	name string
-	file string             // relative to the current folder; $VARIABLES are replaced, $HOME on every system
+	file string             // relative to the current folder; $NAME and ${NAME:-DEFAULT} are replaced, $HOME everywhere
 	key  string             // key of the servers in the file
 	kind string             // the type in an entry, "" if entries have none
 	mode string             // the mode that suits the client; see modesText
@@ -74,14 +75,17 @@ var mcpClients = []mcpClient{
 	{"claude-desktop", configFolder + "/Claude/claude_desktop_config.json", "mcpServers", "", "progressive", nil},
 	{"cursor", "$HOME/.cursor/mcp.json", "mcpServers", "", "progressive", nil},
 	{"vscode", ".vscode/mcp.json", "servers", "stdio", "progressive", nil},
-	{"codex", "$HOME/.codex/config.toml", "mcp_servers", "", "code", nil},
+	{"codex", "${CODEX_HOME:-$HOME/.codex}/config.toml", "mcp_servers", "", "code", nil},
 	{"gemini", "$HOME/.gemini/settings.json", "mcpServers", "", "code", nil},
-	{"opencode", "$HOME/.config/opencode/opencode.json", "mcp", "local", "code", opencodeForm},
+	{"opencode", "${XDG_CONFIG_HOME:-$HOME/.config}/opencode/opencode.json", "mcp", "local", "code", opencodeForm},
 	{"zed", zedFolder + "/settings.json", "context_servers", "", "progressive", nil},
 	{"windsurf", "$HOME/.codeium/windsurf/mcp_config.json", "mcpServers", "", "progressive", nil},
-	{"copilot", "$HOME/.copilot/mcp-config.json", "mcpServers", "local", "code", copilotForm},
+	{"copilot", "${COPILOT_HOME:-$HOME/.copilot}/mcp-config.json", "mcpServers", "local", "code", copilotForm},
 	{"project", ".mcp.json", "mcpServers", "stdio", "progressive", nil},
 }
+
+// maxConfig bounds a client's file, in bytes.
+const maxConfig = 16 << 20
 
 // startTimeout is how long a client waits for the start, in seconds, if its entry can set that.
 const startTimeout = 30
@@ -101,7 +105,7 @@ var (
 	configFolder = cmp.Or(
 		map[string]string{"darwin": "$HOME/Library/Application Support", "windows": "$APPDATA"}[runtime.GOOS],
 		"$HOME/.config")
-	zedFolder = command.Either(runtime.GOOS == "windows", "$APPDATA/Zed", "$HOME/.config/zed")
+	zedFolder = command.Either(runtime.GOOS == "windows", "$APPDATA/Zed", "${XDG_CONFIG_HOME:-$HOME/.config}/zed")
 )
 
 // clientNames returns the names of the clients that [mcpConfig] knows.
@@ -111,12 +115,15 @@ func clientNames() []string {
 
 // path returns the client's file.
 func (c mcpClient) path(env func(string) string) string {
-	return filepath.Clean(os.Expand(c.file, func(name string) string {
+	var value func(name string) string
+	value = func(name string) string {
+		name, otherwise, _ := strings.Cut(name, ":-")
 		if name == "HOME" && runtime.GOOS == "windows" {
 			name = "USERPROFILE"
 		}
-		return env(name)
-	}))
+		return cmp.Or(env(name), os.Expand(otherwise, value))
+	}
+	return filepath.Clean(os.Expand(c.file, value))
 }
 
 // mcpConfigOptions say which client to configure.
@@ -225,11 +232,14 @@ func (c mcpClient) write(path string, entry mcpEntry) (backup string, err error)
 		path = real
 	}
 	mode := fs.FileMode(0o600)
-	before, err := protect.Read(path, 16<<20)
+	before, err := protect.Read(path, maxConfig)
 	switch info, statErr := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil || statErr != nil:
 		return "", host.Errorf(host.ConfigError, "cannot read %s: %v", path, errors.Join(err, statErr))
+	case info.Mode()&0o200 == 0: // replacing it would succeed
+		return "", host.Errorf(host.ConfigError, "%s is read-only; the file was left unchanged", path).
+			WithNext("parley mcp config --client "+c.name, "add the output to "+path+" by hand")
 	default:
 		mode = info.Mode().Perm()
 	}
@@ -265,22 +275,21 @@ func (c mcpClient) merge(file []byte, entry mcpEntry) ([]byte, error) {
 	if file = bytes.TrimSpace(file); len(file) == 0 {
 		file = []byte("{}")
 	}
-	if !json.Valid(file) {
-		return nil, errors.New("it is not plain JSON (does it have comments?)")
+	value, err := jsontext.Decode(file, jsontext.Limits{Bytes: maxConfig}) // no name twice: which one counts, no one knows
+	if err != nil {
+		return nil, fmt.Errorf("it is not plain JSON, without comments: %w", err)
 	}
-	value := c.json(entry)
-	var members map[string]json.RawMessage
-	isObject := func(raw []byte) bool { return jsontext.Scan(raw).Peek() == '{' && json.Unmarshal(raw, &members) == nil }
-	if !isObject(file) {
+	root, isObject := value.(map[string]any)
+	if !isObject {
 		return nil, errors.New("it is not a JSON object")
 	}
-	if servers, found := members[c.key]; !found {
+	if servers, found := root[c.key]; !found {
 		file = jsontext.Set(file, nil, c.key, []byte("{}"))
-	} else if !isObject(servers) {
+	} else if _, isObject = servers.(map[string]any); !isObject {
 		return nil, fmt.Errorf("%s: it is not a JSON object", c.key)
 	}
 	var b bytes.Buffer
-	_ = json.Indent(&b, jsontext.Set(file, []string{c.key}, "parley", value), "", "  ") // it is valid
+	_ = json.Indent(&b, jsontext.Set(file, []string{c.key}, "parley", c.json(entry)), "", "  ") // it is valid
 	b.WriteByte('\n')
 	return b.Bytes(), nil
 }

@@ -2,8 +2,10 @@ package serve
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,11 +73,33 @@ func TestWhichMode(t *testing.T) {
 	}
 }
 
+// TestMCPConfigFollowsVariables checks that the entry goes where a variable of the client moves its file.
+func TestMCPConfigFollowsVariables(t *testing.T) {
+	for client, variable := range map[string]string{"codex": "CODEX_HOME", "copilot": "COPILOT_HOME",
+		"opencode": "XDG_CONFIG_HOME"} {
+		at := slices.IndexFunc(mcpClients, func(c mcpClient) bool { return c.name == client })
+		home := map[string]string{"HOME": "/home/ann", "USERPROFILE": "/home/ann"}
+		path := func() string {
+			return filepath.ToSlash(mcpClients[at].path(func(name string) string { return home[name] }))
+		}
+		if got := path(); !strings.HasPrefix(got, "/home/ann/.co") {
+			t.Errorf("%s: %s", client, got)
+		}
+		home[variable] = "/srv/config"
+		if got := path(); !strings.HasPrefix(got, "/srv/config/") {
+			t.Errorf("%s with %s: %s", client, variable, got)
+		}
+	}
+}
+
 // TestMCPConfigRefuses checks that files into which the entry cannot be merged are unchanged.
 func TestMCPConfigRefuses(t *testing.T) {
 	for _, c := range []struct{ client, file, want string }{
-		{"cursor", "{\n// mine\n}", "not plain JSON"},
-		{"cursor", `{"mcpServers":{}`, "not plain JSON"},
+		{"cursor", "{\n// mine\n}", "not plain JSON, without comments: invalid JSON at line 2, column 1"},
+		{"cursor", `{"mcpServers":{}`, "not plain JSON, without comments: invalid JSON at line 1, column 17"},
+		{"cursor", `{"mcpServers":{},"mcpServers":{"other":{}}}`, "duplicate"},
+		{"cursor", `{}`, "is read-only"},
+		{"codex", "", "is read-only"},
 		{"cursor", `[]`, "not a JSON object"},
 		{"cursor", `{"mcpServers":[]}`, "mcpServers: it is not a JSON object"},
 		{"cursor", `{"mcpServers":null}`, "mcpServers: it is not a JSON object"},
@@ -94,7 +118,8 @@ func TestMCPConfigRefuses(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(printed.File), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(printed.File, []byte(c.file), 0o600); err != nil {
+		mode := command.Either(strings.HasPrefix(c.want, "is read"), fs.FileMode(0o400), 0o600)
+		if err := os.WriteFile(printed.File, []byte(c.file), mode); err != nil {
 			t.Fatal(err)
 		}
 		_, err = mcpConfig(d, mcpConfigOptions{Client: c.client, Write: true})
