@@ -146,9 +146,13 @@ func (c *Contradiction) corrected(text string) string {
 	case said("aside").MatchString(c.Said) && !said("ended").MatchString(before):
 		return strings.TrimRight(before, " ,;:(") + strings.TrimLeft(after, ")")
 	}
-	return strings.TrimSpace(strings.Join(lists.Filter(sentences(text), func(s string) bool {
+	kept := strings.TrimSpace(strings.Join(lists.Filter(sentences(text), func(s string) bool {
 		return !strings.Contains(s, c.Said)
 	}), ""))
+	if start, continues := strings.CutSuffix(kept, ";"); continues {
+		return start + "."
+	}
+	return kept
 }
 
 // sentences returns the sentences of a text, and the parts of sentences that stand alone.

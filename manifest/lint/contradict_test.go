@@ -288,6 +288,7 @@ func TestMisleading(t *testing.T) {
 		{`{"type":"string","required":true}`, "The text. Callers need not pass it.", failed("required"), "The text."},
 		{size, "How many. As page_count says.", named("page_count", ""), "How many."},
 		{size, "How many. As page_count says.", named("page_count", "query"), "How many. As query says."},
+		{`{"type":"string","required":true}`, "The text; callers need not pass it.", failed("required"), "The text."},
 		{size, "How many to take.", named("to", "query"), "How many to take."},
 		{size, "How many. See the status of list_orders.", named("status", ""), "How many. See the status of list_orders."},
 	} {

@@ -66,3 +66,9 @@ func QuantileOf(values []float64, q float64) *Quantile {
 }
 
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }
+
+// minWorks is the least share of successful calls, by the upper end of its interval, of a tool that texts lead to.
+const minWorks = 0.5
+
+// Fails reports whether a share of successful calls is too small to lead callers to their tool.
+func (s *Share) Fails() bool { return s != nil && s.High < minWorks }

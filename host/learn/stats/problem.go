@@ -68,6 +68,9 @@ func problems(r *Report, catalog *host.Catalog) []Problem {
 				c.Called, c.Meant, manifest.Plural(c.N, "call"))
 			continue
 		}
+		if c.MeantWorks.Fails() {
+			continue
+		}
 		add(c.Called, c.Evidence, "%s is taken for %s: %s failed, and then the other succeeded (%s)", c.Called, c.Meant,
 			manifest.Plural(c.N, "call"), manifest.Plural(c.Sessions, "session"))
 	}

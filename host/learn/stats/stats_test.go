@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,6 +173,25 @@ func TestAbandoned(t *testing.T) {
 	// One case is no finding, and nothing is said of too few.
 	if len(r.Worst) != 0 || r.Tools[0].P50 != nil {
 		t.Errorf("worst %+v, median %+v of %d calls", r.Worst, r.Tools[0].P50, r.Tools[0].Calls)
+	}
+}
+
+// TestConfusionWithFailingTool checks that a tool that mostly fails is not said to be the one that was meant.
+func TestConfusionWithFailingTool(t *testing.T) {
+	for failures, want := range map[int]bool{0: true, 12: false} {
+		var s script
+		for i := range 5 {
+			in := fmt.Sprint("s", i)
+			s.fail(in, "a.x", `{"q":"string(1)"}`, "/p", "required")
+			s.call(in, "a.z", `{"q":"string(1)"}`)
+			for range failures {
+				s.fail(fmt.Sprint("other", i), "a.z", `{"q":"string(1)"}`, "/p", "required")
+			}
+		}
+		got := slices.ContainsFunc(compute(&s, "").Worst, func(p Problem) bool { return strings.Contains(p.Text, "is taken for") })
+		if got != want {
+			t.Errorf("after %d failures: %+v", failures, compute(&s, "").Worst)
+		}
 	}
 }
 

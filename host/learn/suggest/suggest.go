@@ -39,8 +39,6 @@ const (
 	// minUses and minUsers are the successful calls, and their sessions, after which a parameter counts as never used.
 	minUses  = 30
 	minUsers = 3
-	// minWorks is the least share of successful calls, by the upper end of its interval, of a tool that texts lead to.
-	minWorks = 0.5
 	// minOrigin is the least share of a parameter's values, by the lower end of its interval, that comes from a result.
 	minOrigin = 0.4
 	// minSentAway is the least share of a tool's sessions, by the lower end of its interval, whose callers read its text
@@ -356,8 +354,7 @@ func (s *suggester) rename(n stats.Rename) {
 // the other one is for.
 func (s *suggester) confusion(c stats.Confusion) {
 	meant, ok := s.find(c.Meant)
-	fails := func(works *stats.Share) bool { return works != nil && works.High < minWorks }
-	if !ok || fails(c.MeantWorks) {
+	if !ok || c.MeantWorks.Fails() {
 		return
 	}
 	e := evidence{"confusion", fmt.Sprintf("%d calls of %s failed, and then one of %s succeeded", c.N, c.Called, c.Meant),
@@ -374,8 +371,8 @@ func (s *suggester) confusion(c stats.Confusion) {
 		s.add(meant, overlay.Edit{Field: overlay.Alias, Value: manifest.LocalName(name)}, e)
 		return
 	}
-	if called.Plugin != meant.Plugin { // a plugin's texts do not lead to tools of others
-		return
+	if called.Plugin != meant.Plugin || called.Tool.Deprecated != nil || meant.Tool.Deprecated != nil {
+		return // a plugin's texts do not lead to tools of others, and a deprecation says which tool to use
 	}
 	if stats.ComesBefore(called, c.Meant) || slices.ContainsFunc(s.report.Needs, func(n stats.Need) bool {
 		return n.Tool == c.Called && n.Before == c.Meant
@@ -390,7 +387,7 @@ func (s *suggester) confusion(c stats.Confusion) {
 	}
 	for _, of := range [][2]*manifest.Tool{{called.Tool, meant.Tool}, {meant.Tool, called.Tool}} {
 		t, other := of[0], of[1]
-		if strings.Contains(t.WhenNot, other.Name) || other == called.Tool && fails(c.CalledWorks) {
+		if strings.Contains(t.WhenNot, other.Name) || other == called.Tool && c.CalledWorks.Fails() {
 			continue
 		}
 		hint := "to " + lowerFirst(other.Docs.Brief) + ": " + other.Name

@@ -303,6 +303,26 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
+// TestConfusionWithDeprecated checks that no text leads to a deprecated tool, nor repeats what a deprecation says.
+func TestConfusionWithDeprecated(t *testing.T) {
+	for tool := range 2 {
+		p := newPlugin(t, shop)
+		p.m.Tools[tool].Deprecated = &manifest.Deprecated{Use: p.m.Tools[1-tool].Name, Message: "It will go."}
+		var l log
+		for i := range 5 {
+			s := fmt.Sprint("session", i)
+			r := l.add(s, "shop.article.add", `{"title":"string(3)"}`)
+			r.Code, r.ExitCode = "tool_failed", 1
+			l.add(s, "shop.article.find", `{"title":"string(3)"}`)
+		}
+		for _, s := range l.suggest(catalogOf(t, p)) {
+			if s.Edit.Field == "when_not" {
+				t.Errorf("%s is deprecated: %+v", p.m.Tools[tool].Name, s)
+			}
+		}
+	}
+}
+
 // TestCorrectedExamples proposes, without a call, examples that the schema accepts and a deprecation without a tool
 // that does not exist.
 func TestCorrectedExamples(t *testing.T) {
