@@ -144,7 +144,7 @@ func (r *reviewer) check(c *check, schema any) []Finding {
 		c.add("error", "nothing: the schema allows no value here", r.removal(c)...)
 	}
 	for _, c.keyword = range keywords {
-		if want, ok := c.schema[c.keyword]; ok {
+		if want, ok := c.schema[c.keyword]; ok && hasForm(c.keyword, typeOf(want)) {
 			c.want = want
 			r.apply(c)
 		}
@@ -263,6 +263,8 @@ func (r *reviewer) mark(schema any, path string, isSchema bool) {
 			at := path + "/" + escape(name)
 			isMap := isSchema && (name == "properties" || name == "$defs" || name == "definitions")
 			switch {
+			case isSchema && !hasForm(name, typeOf(value)), !isSchema && !slices.Contains(schemaTypes, typeOf(value)):
+				r.unchecked[at] = true // the form of another draft, or a mistake
 			case !isSchema || isMap || slices.Contains(keywords, name) && name != "enum" && name != "const":
 				r.mark(value, at, !isMap)
 			case !slices.Contains(keywords, name) && !slices.Contains(silent, name) && !strings.HasPrefix(name, "x-"):
@@ -270,6 +272,29 @@ func (r *reviewer) mark(schema any, path string, isSchema bool) {
 			}
 		}
 	}
+}
+
+var schemaTypes = []string{"object", "boolean"}
+
+// hasForm reports whether a keyword that is checked has a value of the type that it requires.
+func hasForm(keyword, is string) bool {
+	switch keyword {
+	case "items":
+		return is == "array" || slices.Contains(schemaTypes, is)
+	case "additionalProperties", "not":
+		return slices.Contains(schemaTypes, is)
+	case "properties", "$defs", "definitions":
+		return is == "object"
+	case "enum", "required", "allOf", "anyOf", "oneOf":
+		return is == "array"
+	case "type":
+		return is == "array" || is == "string"
+	case "$ref", "pattern", "format":
+		return is == "string"
+	case "uniqueItems":
+		return is == "boolean"
+	}
+	return keyword == "const" || !slices.Contains(keywords, keyword) || is == "integer" || is == "number"
 }
 
 func (r *reviewer) types(c *check) {

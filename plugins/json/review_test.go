@@ -118,6 +118,25 @@ func TestReviewNamesWhatItDidNotCheck(t *testing.T) {
 	}
 }
 
+// TestReviewNamesForms reviews with keywords that have the form of an older draft, or a wrong one: none has an effect
+// unsaid.
+func TestReviewNamesForms(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"maximum":1,"exclusiveMaximum":true}`:               `[/exclusiveMaximum]`,
+		`{"properties":{"a":{"required":true}}}`:              `[/properties/a/required]`,
+		`{"minimum":"3","maxLength":"1","uniqueItems":"yes"}`: `[/maxLength /minimum /uniqueItems]`,
+		`{"properties":["a"],"pattern":3,"format":3}`:         `[/format /pattern /properties]`,
+		`{"items":"string","additionalProperties":"no"}`:      `[/additionalProperties /items]`,
+		`{"properties":{"a":"string","b":false}}`:             `[/properties/a]`,
+		`{"properties":{"a":{"const":true,"enum":["b"]}}}`:    `[]`,
+	} {
+		got, err := Review(&sdk.Call{}, ReviewParams{Data: raw(`1`), Schema: raw(schema)})
+		if err != nil || fmt.Sprint(got.Unchecked) != want {
+			t.Errorf("%s: %v %q, want %s", schema, err, got.Unchecked, want)
+		}
+	}
+}
+
 func TestReviewIsBounded(t *testing.T) {
 	schema := `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`
 	if _, err := Review(&sdk.Call{}, ReviewParams{Data: raw(`1`), Schema: raw(schema)}); outcome(err) != "invalid /schema" {
