@@ -150,8 +150,7 @@ func (s *search) results() (out Results, meant bool) {
 	if s.q.Explain {
 		out.Signals = signals[:]
 	}
-	out.Foreign = language.Foreign(s.text) ||
-		out.Weak && s.mostlyUnknown() && language.WithoutQuoted(s.text) == s.text
+	out.Foreign = language.Foreign(s.text, out.Weak && s.mostlyUnknown())
 	return out, len(list) > 0 && list[0].excludes
 }
 

@@ -36,7 +36,7 @@ func Search(segs []*Segment, q Query) Results {
 func rank(segs []*Segment, q Query, text string) (found Results, meant bool) {
 	s := newSearch(segs, q, text)
 	if s == nil {
-		return Results{Weak: true, Foreign: language.Foreign(text)}, false
+		return Results{Weak: true, Foreign: language.Foreign(text, false)}, false
 	}
 	defer s.release()
 	exact := s.names()

@@ -371,20 +371,12 @@ func (r *Reader) TeachName(name string, arguments json.RawMessage, e *host.Error
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	other := otherMetas[strings.ToLower(name)]
-	if !r.isMeta(other) && !r.exists(other) {
-		other = ""
+	if other := otherMetas[strings.ToLower(name)]; r.isMeta(other) || r.exists(other) {
+		e.DidYouMean, e.Steps, name = nil, nil, other
+		e.Message += "; the tool " + other + " does that"
 	}
-	raw, _ := manifest.Marshal(map[string]any{"name": cmp.Or(other, name), "arguments": arguments})
+	raw, _ := manifest.Marshal(map[string]any{"name": name, "arguments": arguments})
 	c, ok := r.correctArguments(raw)
-	if other != "" {
-		e.DidYouMean, e.Steps = nil, nil
-		defer func() {
-			if len(e.Steps) == 0 {
-				e.Message += "; the tool " + other + " does that"
-			}
-		}()
-	}
 	switch {
 	case ok && c.tool == DescribeTool:
 		e.Steps = []step.Step{step.Describe(r.Qualified(fmt.Sprint(c.arguments["name"])), 0)}

@@ -16,9 +16,15 @@ const foreignWords = " der die das und ein eine einen einer eines mit fuer für 
 	"gli uno della delle di che e os um uma com não na em het een van voor met naar niet jak w z się "
 
 // Foreign reports whether a text is probably not English: most of its letters are of another script, or several of its
-// words are of another language.
-func Foreign(text string) bool {
-	text = WithoutQuoted(text)
+// words are of another language, or unknown. What is between quotation marks says nothing: it is text of a page or a
+// value.
+func Foreign(text string, isUnknown bool) bool {
+	if rest := quoted().ReplaceAllString(text, " "); strings.TrimSpace(rest) != "" {
+		isUnknown, text = isUnknown && rest == text, rest
+	}
+	if isUnknown {
+		return true
+	}
 	latin, other := 0, 0
 	for _, r := range text {
 		switch {
@@ -43,16 +49,7 @@ func Foreign(text string) bool {
 	return hits >= 2 || hits == 1 && words <= 5 && words >= 2 && notASCII(text)
 }
 
-// quoted is text between quotation marks: of a page or a value, in any language.
 var quoted = lazy.Pattern(`"[^"]*"|“[^”]*”|«[^»]*»|„[^“”]*[“”]`)
-
-// WithoutQuoted returns the words of a query that are not quoted, all of them if there is nothing else.
-func WithoutQuoted(text string) string {
-	if rest := quoted().ReplaceAllString(text, " "); strings.TrimSpace(rest) != "" {
-		return rest
-	}
-	return text
-}
 
 func notASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r >= 0x80 && unicode.IsLetter(r) })
