@@ -1,6 +1,7 @@
 package call
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,9 +51,7 @@ func (f *Functions) Ask(ctx context.Context, function string, argument json.RawM
 		return serve(function, `{"tool":"cdp.Page.navigate","params":{},"options":{}}`, argument,
 			func(in job.ToolArgument) (any, error) { return f.callTool(ctx, in) })
 	case function == job.AskTools:
-		type calls struct {
-			Pending []pendingCall `json:"pending"`
-		}
+		type calls struct{ Pending []pendingCall }
 		return serve(function, `{"pending":[{"id":1,"tool":"cdp.Page.navigate","params":{}}]}`, argument,
 			func(in calls) (any, error) { return f.callTools(ctx, in.Pending) })
 	case function == job.AskHTTP:
@@ -87,8 +86,12 @@ func serve[T any](
 	function, expected string, argument json.RawMessage, run func(T) (any, error),
 ) (*job.Result, error) {
 	var in T
-	if err := json.Unmarshal(argument, &in); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(argument))
+	decoder.DisallowUnknownFields() // misspelt params would otherwise be missing ones
+	if err := decoder.Decode(&in); err != nil {
 		return nil, badArgument(function, expected, err)
+	} else if rest := argument[decoder.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
+		return nil, badArgument(function, expected, errors.New("a second value follows"))
 	}
 	value, err := run(in)
 	if err != nil {

@@ -71,8 +71,13 @@ func TestAskNothing(t *testing.T) {
 		{job.AskTool, `{"tool":"cdp__open"}`, "not granted: tool:cdp.open"},
 		{job.AskTool, `{"tool":1}`, string(host.InvalidArgs)},
 		{job.AskTool, `{"tool":"a.b","options":{"key":1}}`, string(host.InvalidArgs)},
+		{job.AskTool, `{"tool":"a.b","parms":{}}`, `unknown field "parms"`},
+		{job.AskTool, `{"tool":"a.b"}}`, string(host.InvalidArgs)},
+		{job.AskTool, `{"tool":"cdp.open","params":null}`, "not granted: tool:cdp.open"},
+		{job.AskTools, `{"pending":[{"id":1,"tool":"a.b","option":{}}]}`, `unknown field "option"`},
 		{job.AskSecret, `{"name":"TOKEN"}`, "not granted: secret:read:TOKEN"},
 		{job.AskSecret, `[]`, string(host.InvalidArgs)},
+		{job.AskSecret, `{"nam":"TOKEN"}`, `unknown field "nam"`},
 		{job.AskMayCall, `{"tool":"Page.enable"}`, string(host.NotFound)},
 		{job.AskBoundSecret, `{"name":"TOKEN"}`, string(host.NotFound)},
 		{job.AskScript, `{"name":"page"}`, string(host.NotFound)},
@@ -86,7 +91,7 @@ func TestAskNothing(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", tt.function, tt.argument, got, tt.want)
 		}
 	}
-	if denied != 4 {
+	if denied != 5 {
 		t.Errorf("%d denials were reported", denied)
 	}
 }

@@ -23,7 +23,7 @@ import (
 var maxLines = map[string]int{
 	".":                        881,   // redaction; logins; kind http; tracers; approvals; quotas; what a fleet adds
 	"manifest":                 12097, // lone surrogates; keys; secrets; kind http; unions; texts; briefs; rules
-	"host/call":                2943,  // credentials for the operator; peers; plans; quotas; usage; busy; programs
+	"host/call":                2946,  // credentials for the operator; peers; plans; quotas; usage; busy; programs; fields
 	"host/overlay":             553,   // the edits themselves, from host; of examples and deprecations in their place
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
