@@ -15,8 +15,8 @@ import (
 )
 
 // contradictions proposes edits that remove from the texts and examples of a plugin's tools what their schemas
-// contradict. It is replaced if the schema says what is right, else deleted. This needs no calls. If calls failed,
-// sentences that misled their callers are deleted, too.
+// contradict. It is replaced if the schema says what is right, else deleted. This needs no calls, except for shipped
+// plugins, whose texts are tested. If calls failed, sentences that misled their callers are deleted, too.
 func (s *suggester) contradictions(p host.Provider) {
 	m, err := wholeOf(host.Base(p))
 	if err != nil {
@@ -24,11 +24,11 @@ func (s *suggester) contradictions(p host.Provider) {
 	}
 	s.corrected[m.Name] = &overlay.Overlay{}
 	for i := range m.Tools {
+		e, cases := s.evidence(m.Name, m.Tools[i].Name)
 		t, err := p.Tool(m.Tools[i].Name) // with its present edits
-		if err != nil || t == nil {
+		if err != nil || t == nil || p.Info().Identity() == host.OwnerShipped && len(e.Failed)+len(e.Names) == 0 {
 			continue
 		}
-		e, cases := s.evidence(m.Name, t)
 		for _, c := range lint.Corrections(m, t, e) {
 			edit := overlay.Edit{Field: overlay.Param, Param: c.Param, Value: c.Text}
 			if c.Param == "" {
@@ -65,9 +65,9 @@ func (s *suggester) correct(plugin string, t *manifest.Tool, edit overlay.Edit, 
 }
 
 // evidence returns why calls of a tool failed, as far as that is enough for a finding, and the cases.
-func (s *suggester) evidence(plugin string, of *manifest.Tool) (*lint.Evidence, stats.Evidence) {
+func (s *suggester) evidence(plugin, tool string) (*lint.Evidence, stats.Evidence) {
 	e := &lint.Evidence{Failed: map[string][]string{}, Refused: map[string][]string{}, Names: map[string]string{}}
-	full, cases := plugin+"."+of.Name, stats.Evidence{}
+	full, cases := plugin+"."+tool, stats.Evidence{}
 	t := cmp.Or(lists.Find(s.report.Tools, func(t *stats.Tool) bool { return t.Name == full }), &stats.Tool{})
 	for _, f := range t.Fields {
 		tokens, _ := jsontext.SplitPointer(f.Pointer)

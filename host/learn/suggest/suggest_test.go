@@ -354,16 +354,22 @@ func TestCorrectedExamples(t *testing.T) {
 			t.Errorf("%d: %+v", i, d)
 		}
 	}
+	p.m.Kind = manifest.KindBuiltin
+	if found := (&log{}).suggest(catalogOf(t, p)); len(found) > 0 {
+		t.Errorf("a shipped plugin that nobody called: %+v", found)
+	}
 }
 
 // TestMisledCallers strikes a sentence with a value that callers took from it, where traces have values, and then says
 // what is right.
 func TestMisledCallers(t *testing.T) {
-	for _, c := range []struct{ size, want string }{
-		{`"huge"`, "How big it is. One of small, large."},
-		{`"string(4)"`, "How big it is. Huge will do, too. One of small, large."},
+	for _, c := range []struct{ size, want, kind string }{
+		{`"huge"`, "How big it is. One of small, large.", ""},
+		{`"huge"`, "How big it is. One of small, large.", manifest.KindBuiltin},
+		{`"string(4)"`, "How big it is. Huge will do, too. One of small, large.", ""},
 	} {
 		p := newPlugin(t, strings.Replace(shop, "How big it is.", "How big it is. Huge will do, too.", 1))
+		p.m.Kind = cmp.Or(c.kind, p.m.Kind)
 		catalog, l, edits := catalogOf(t, p), log{}, []Proposal{}
 		for i := range 8 {
 			s, params := fmt.Sprint("s", i), `{"title":"string(3)","count":"integer","size":`+c.size+`}`
