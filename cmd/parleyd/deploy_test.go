@@ -31,7 +31,7 @@ var build = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "parleyd"), ".")
+	cmd := exec.Command("go", "build", "-ldflags=-s "+testhome.LinkerFlags, "-o", filepath.Join(dir, "parleyd"), ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the service: %w\n%s", err, out)

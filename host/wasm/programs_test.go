@@ -220,7 +220,8 @@ func (i interpreter) params() json.RawMessage {
 func buildParley(t *testing.T, dir string) string {
 	t.Helper()
 	parley := filepath.Join(dir, "parley.exe")
-	if out, err := exec.Command("go", "build", "-o", parley, "../../cmd/parley").CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-ldflags=-w", "-o", parley, "../../cmd/parley")
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return parley

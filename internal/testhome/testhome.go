@@ -60,21 +60,25 @@ func Fill(home string) error {
 	})
 }
 
-// CopyProgram copies parley, built as for users, to a file. A test that builds parley itself in a folder of its own
-// links it each time.
+// CopyProgram copies parley, as users have it except for build information, to a file. A test that builds parley itself
+// in a folder of its own links it each time.
 func CopyProgram(to string) error {
 	home, err := compiled()
 	if err != nil {
 		return fmt.Errorf("build parley for tests: %w", err)
 	}
-	content, err := os.ReadFile(filepath.Join(home, "built", program))
+	content, err := os.ReadFile(filepath.Join(home, program))
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(to, content, 0o755)
 }
 
-// program is the file name of each build. Under this name, a test binary behaves as the program.
+// LinkerFlags remove the build information of a program, so that it uses the same compiled code as a test binary, which
+// has none: the compiled code depends on versions of modules.
+const LinkerFlags = "-w -X runtime.modinfo="
+
+// program is the file name of parley.
 var program = map[bool]string{false: "parley", true: "parley.exe"}[runtime.GOOS == "windows"]
 
 // cache is the folder of compiled code within a data folder.
@@ -88,13 +92,6 @@ var calls = []struct {
 	{[]string{"text", "hash", "a"}, 0},
 	{[]string{"json", "merge", "--params", `{"data":1,"patch":2}`}, 0},
 	{[]string{"js", "run", "--params", `{"source":"return 1"}`}, 0},
-}
-
-// builds are the go commands that build parley: as users have it, and as tests run it in their own process. They
-// differ because the build information of a test has no module versions, on which compiled code depends.
-var builds = map[string][]string{
-	"built":  {"build", "./cmd/parley"},
-	"tested": {"test", "-c", "./cmd/parley/internal/cli"},
 }
 
 // repository returns the folder of the repository that contains the test's folder.
@@ -134,20 +131,17 @@ var compiled = sync.OnceValues(func() (home string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	for name, build := range builds {
-		parley := filepath.Join(home, name, program)
-		cmd := exec.Command("go", build[0], "-o", parley)
-		cmd.Args = append(cmd.Args, build[1:]...)
-		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("go %v: %w\n%s", build, err, out)
-		}
-		for _, c := range calls {
-			cmd := exec.Command(parley, append(c.args, "--timeout", "10m")...) // the machine may be busy
-			cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "PARLEY_RUNNER=off")
-			if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != c.code {
-				return "", fmt.Errorf("parley %v: %w\n%s", c.args, err, out)
-			}
+	parley := filepath.Join(home, program)
+	cmd := exec.Command("go", "build", "-ldflags="+LinkerFlags, "-o", parley, "./cmd/parley")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	for _, c := range calls {
+		cmd := exec.Command(parley, append(c.args, "--timeout", "10m")...) // the machine may be busy
+		cmd.Env = append(os.Environ(), "PARLEY_HOME="+home, "PARLEY_RUNNER=off")
+		if out, err := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != c.code {
+			return "", fmt.Errorf("parley %v: %w\n%s", c.args, err, out)
 		}
 	}
 	return home, nil

@@ -123,8 +123,8 @@ var clockOff = func() (off int64) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", filepath.Join(dir, "parleyd"),
-		"../..")
+	cmd := exec.Command("go", "build", "-ldflags="+testhome.LinkerFlags, "-overlay", filepath.Join(dir, "overlay.json"),
+		"-o", filepath.Join(dir, "parleyd"), "../..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
