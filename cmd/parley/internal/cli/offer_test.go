@@ -27,13 +27,17 @@ func checkedMain() int {
 	var out, errs bytes.Buffer
 	streams.Out, streams.Err = io.MultiWriter(streams.Out, &out), io.MultiWriter(streams.Err, &errs)
 	code := Main(args, streams)
+	next := append(nextIn(out.Bytes()), nextIn(errs.Bytes())...)
+	if len(next) == 0 {
+		return code
+	}
 	a := newFront(command.System(), args)
 	defer a.Close()
 	if cmd, rest, err := newRoot(a, nil).Find(args); err == nil {
 		_ = cmd.ParseFlags(rest) // the plugins to load
 	}
 	a.Failing, a.Waits = code != 0, bytes.Contains(errs.Bytes(), []byte("; approval a"))
-	for _, line := range append(nextIn(out.Bytes()), nextIn(errs.Bytes())...) {
+	for _, line := range next {
 		if !a.Offers(line) {
 			fmt.Fprintf(os.Stderr, "parley %s: may not be offered: %s\n", strings.Join(args, " "), line)
 			return 99

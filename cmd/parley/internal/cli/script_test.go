@@ -109,6 +109,7 @@ func setUpScript(e *testscript.Env) error {
 		return err
 	}
 	e.Setenv("PARLEY_HOME", home)
+	e.Setenv("GOGC", "400")              // parley's main collects later, too
 	e.Setenv("PARLEY_RUNNER_IDLE", "1s") // a script ends when nothing of it is left
 	e.Setenv("WASM", fixtures)
 	e.Setenv("SDK", filepath.Join(fixtures, "..", "..", "sdk"))
