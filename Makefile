@@ -63,8 +63,8 @@ SLOW = parley|cdp|cdp/internal/browser|cdp/internal/keeper|cdp/page|cmd/parley/i
 test-fast: ## run what needs neither Chrome nor a network nor minutes, for the inner loop
 	@$(GO) test $$($(GO) list ./... | grep -vE '/($(SLOW))$$')
 
-test-cli:
-	@$(GO) test $(TESTFLAGS) ./cmd/...
+test-cli: # with the collector of parley's main
+	@GOGC=400 $(GO) test $(TESTFLAGS) ./cmd/...
 
 test-browser: # each test at a time has a browser of its own, and mostly waits for its pages
 	@$(GO) test $(TESTFLAGS) -parallel 3 $$($(GO) list ./cdp/... | grep -vxF "$$($(GO) list $(RACE))")
@@ -193,11 +193,11 @@ check-generate:
 	fi; \
 	echo "ok go generate"
 
-cross: ## build for each system, and vet for Windows, which differs most
+cross: ## build the programs for each system, and vet for Windows, which differs most
 	@for platform in linux/arm64 darwin/arm64 windows/amd64; do \
 	  export GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-	  echo "== $$platform"; $(GO) build ./...; \
-	  if [[ $$platform == linux/arm64 ]]; then $(GO) -C cmd/parleyd build ./...; fi; \
+	  echo "== $$platform"; $(GO) build -ldflags=-w ./cmd/parley/...; \
+	  if [[ $$platform == linux/arm64 ]]; then $(GO) -C cmd/parleyd build -ldflags=-w ./...; fi; \
 	  if [[ $$platform == windows/amd64 ]]; then $(GO) vet ./...; $(GO) -C bench vet ./...; fi; \
 	done
 
