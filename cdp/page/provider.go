@@ -43,7 +43,7 @@ var (
 	shippedSegment []byte
 )
 
-// tools are the verbs.
+// tools are the verbs, the most common ones first.
 var tools = words.New(toolFiles, "tools", "open", "do", "go", "tabs", "snapshot", "text", "find", "get", "click",
 	"fill", "type", "press", "select", "check", "hover", "drag", "scroll", "wait", "expect", "screenshot", "evaluate",
 	"requests", "console", "dialog", "upload", "downloads", "cookies", "storage", "state", "route", "emulate", "vitals",
@@ -121,13 +121,9 @@ func (p *Provider) Features() host.Features {
 
 // missingPage returns the step that opens a page if the tool of a job requires one and the caller's session has none.
 func (p *Provider) missingPage(ctx context.Context, j *job.Job) *step.Step {
-	switch j.Tool {
-	case "open", "do", "tabs", "state", "downloads": // do may begin with open, and state lists without a page
-		return nil
-	}
 	page := *j
 	page.Tool = ""
-	if p.chrome.MissingPage(ctx, &page) == nil {
+	if tools.Verb(j.Tool).Pageless || p.chrome.MissingPage(ctx, &page) == nil {
 		return nil
 	}
 	return &openStep

@@ -57,8 +57,8 @@ var values = map[string]string{
 // does, that tool by its name to who calls: the verb is denied, alone and as a step, and is not if the rule is for
 // another tool or caller.
 func TestRulesForPartsApply(t *testing.T) {
-	for tool, parts := range includes {
-		for when, of := range parts {
+	for _, tool := range tools.Names() {
+		for when, of := range tools.Verb(tool).Includes {
 			for _, part := range of {
 				if at, _ := cdp.New(cdp.Config{}).Tool(part); at == nil || at.Name != part {
 					t.Errorf("%s includes %s, which cdp does not have", tool, part)

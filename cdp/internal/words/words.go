@@ -18,7 +18,19 @@ type Tools struct {
 	files  embed.FS
 	folder string
 	names  func() []string
-	read   sync.Map // *manifest.Tool by name
+	read   sync.Map // *Verb by name
+}
+
+// Verb is a tool with what its plugin has to know about calls of it.
+type Verb struct {
+	manifest.Tool
+	// Includes are the tools of the plugin cdp that do a part of its work. The key is the parameter that asks for this
+	// part, or the parameter and its value, as in "to=back", or "" for every call.
+	Includes map[string][]string `json:"includes"`
+	// ReadsWithout is the parameter without which a call only shows something, as it may with one value of it:
+	// "action=list". "" if there is none.
+	ReadsWithout string `json:"reads_without"`
+	Pageless     bool   `json:"pageless"` // a call may begin without a page
 }
 
 // ranOn is where the runnable examples were verified. TestNativeExamples runs them on that page.
@@ -43,13 +55,21 @@ func (t *Tools) Names() []string { return t.names() }
 
 // Tool returns a tool by its name in lower case, nil if there is none.
 func (t *Tools) Tool(name string) *manifest.Tool {
+	if v := t.Verb(name); v.Name != "" {
+		return &v.Tool
+	}
+	return nil
+}
+
+// Verb is [Tools.Tool] with what the plugin has to know. It returns the zero value if there is none.
+func (t *Tools) Verb(name string) *Verb {
 	if known, ok := t.read.Load(name); ok {
-		return known.(*manifest.Tool)
+		return known.(*Verb)
 	}
 	if !slices.Contains(t.names(), name) {
-		return nil
+		return &Verb{}
 	}
-	var tool manifest.Tool
+	var tool Verb
 	data, err := t.files.ReadFile(path.Join(t.folder, name+".json"))
 	if err == nil {
 		err = jsontext.UnmarshalValid(data, &tool)
@@ -65,7 +85,7 @@ func (t *Tools) Tool(name string) *manifest.Tool {
 		}
 	}
 	known, _ := t.read.LoadOrStore(name, &tool)
-	return known.(*manifest.Tool)
+	return known.(*Verb)
 }
 
 // All returns all tools in the order of lists.
