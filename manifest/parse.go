@@ -488,12 +488,11 @@ func (c *checker) checkWASI(at string, t *Tool, names map[string]bool) {
 	}
 }
 
-// reserved are the present and planned commands of the host. A plugin with such a name could not be called.
-var reserved = []string{
-	"call", "search", "batch", "plugin", "policy", "secret", "config", "mcp", "docs", "learn", "stats", "trace",
-	"audit", "doctor", "completion", "help", "version", "list", "serve", "console", "fleet", "page-tools", "source",
-	"code", "plan", "runner", "result", "score", "session", "tools", "mount", "approvals", "login", "logout", "skill",
-}
+// reserved are the present and planned commands of the host. A plugin with such a name could not be called. A test adds
+// the name of each command.
+//
+//go:embed reserved.txt
+var reserved string
 
 // builtin are the plugins that are part of the host.
 var builtin = []string{"cdp", "page"}
@@ -504,7 +503,7 @@ func Builtin(name string) bool { return slices.Contains(builtin, strings.ToLower
 // Reserved reports whether installed plugins cannot use a name, because a command or a built-in plugin has it,
 // ignoring case.
 func Reserved(name string) bool {
-	return Builtin(name) || slices.Contains(reserved, strings.ToLower(name))
+	return Builtin(name) || slices.Contains(strings.Fields(reserved), strings.ToLower(name))
 }
 
 // CompactJSON returns JSON on one line. It returns invalid JSON unchanged.

@@ -71,6 +71,12 @@ const (
 	ForChange Kind = "change" // a change of the operator's files, or of what is installed
 )
 
+// Kinds say who can answer the approvals of a kind, and for how long.
+var Kinds = map[Kind]struct {
+	ByClient bool // the MCP client that calls may answer, too
+	Lasts    bool // an answer may be Session or Always
+}{ForCall: {true, true}, ForRight: {false, true}, ForChange: {false, false}}
+
 // State is what has become of an [Approval].
 type State string
 

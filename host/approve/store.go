@@ -141,19 +141,19 @@ func Suits(a *approval.Approval, r approval.Reply) error {
 	refused := func(code host.Code, why string) error {
 		return host.Errorf(code, "approval %s cannot be answered with %s: %s", a.ID, r.Answer, why)
 	}
-	isMCP := r.By == approval.ByMCP
+	kind := approval.Kinds[a.Kind]
 	switch {
 	case !slices.Contains([]approval.Answer{approval.Deny, approval.Once, approval.Session, approval.Always},
 		r.Answer):
 		return refused(host.InvalidArgs, "expected deny, once, session or always")
 	case r.Answer == approval.Deny:
-	case isMCP && (a.Kind != approval.ForCall || r.Answer == approval.Always):
+	case r.By == approval.ByMCP && (!kind.ByClient || r.Answer == approval.Always):
 		return refused(host.Denied, "an MCP client can only confirm calls, and not with always")
-	case r.Answer == approval.Session && a.Kind == approval.ForChange:
-		return refused(host.InvalidArgs, "a change can only be allowed once")
+	case r.Answer != approval.Once && !kind.Lasts:
+		return refused(host.InvalidArgs, "a "+string(a.Kind)+" can only be allowed once")
 	case r.Answer == approval.Session && a.Session == "":
 		return refused(host.InvalidArgs, "the call belongs to no session")
-	case a.Kind == approval.ForRight && slices.ContainsFunc(RightsOf(a, r), lacksFolder):
+	case slices.ContainsFunc(RightsOf(a, r), lacksFolder):
 		return refused(host.InvalidArgs, "a folder has to be chosen for "+strings.Join(RightsOf(a, r), ", "))
 	}
 	return nil

@@ -58,7 +58,7 @@ func Patience(wait time.Duration) func(context.Context, *approval.Approval) time
 // Approve implements [approval.Approver].
 func (Approver) Approve(ctx context.Context, q *approval.Approval) (approval.Reply, error) {
 	a, ok := ctx.Value(askerKey{}).(*asker)
-	if !ok || q.Kind != approval.ForCall {
+	if !ok || !approval.Kinds[q.Kind].ByClient {
 		return approval.Reply{}, approval.NoApproverError("there is nobody to ask")
 	}
 	if !a.canAsk() {

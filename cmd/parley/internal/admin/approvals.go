@@ -69,11 +69,10 @@ func runApprovalsList(_ context.Context, app *command.App, opts *approvalsListOp
 // approvalLine returns an approval on one line: its id and state, who asks, and for what.
 func approvalLine(a approval.Approval) string {
 	what := a.Tool
-	switch a.Kind {
-	case approval.ForCall:
-		what += " " + manifest.Clip(string(a.Params), 60)
-	case approval.ForRight:
+	if len(a.Rights) > 0 {
 		what += "  " + strings.Join(grant.Named(a.Rights), ", ")
+	} else if len(a.Params) > 0 {
+		what += " " + manifest.Clip(string(a.Params), 60)
 	}
 	return fmt.Sprintf("%s  %-7s  %-6s  %s  %s  %s", a.ID, a.State, a.Kind, a.Asked.Format("15:04"),
 		manifest.CleanLine(a.Principal), manifest.CleanLine(manifest.Clip(what, 120)))
@@ -203,7 +202,8 @@ func checkBuild(app *command.App, a *approval.Approval) error {
 	return nil
 }
 
-// lasting returns the change of grants.toml for the answer always, or the zero value for other answers.
+// lasting returns the change of grants.toml for the answer always to a call or to rights, or the zero value for other
+// answers.
 func lasting(app *command.App, a *approval.Approval, reply approval.Reply) (policy.Edit, error) {
 	if reply.Answer != approval.Always {
 		return policy.Edit{}, nil
@@ -212,22 +212,19 @@ func lasting(app *command.App, a *approval.Approval, reply approval.Reply) (poli
 	if err != nil {
 		return policy.Edit{}, err
 	}
-	switch a.Kind {
-	case approval.ForCall:
+	if a.Kind == approval.ForCall {
 		return rules.Unconfirm(a.Principal, a.Tool, a.Effect)
-	case approval.ForRight:
-		plugin, _, _ := strings.Cut(a.Tool, ".")
-		var grants []policy.Grant
-		for _, right := range approve.RightsOf(a, reply) {
-			g, err := policy.ParseGrant(right)
-			if err != nil {
-				return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error()))
-			}
-			grants = append(grants, g)
-		}
-		return rules.Grant(plugin, a.Digest, grants...)
 	}
-	return policy.Edit{}, host.Errorf(host.InvalidArgs, "approval %s is about a change, which is allowed once", a.ID)
+	plugin, _, _ := strings.Cut(a.Tool, ".")
+	var grants []policy.Grant
+	for _, right := range approve.RightsOf(a, reply) {
+		g, err := policy.ParseGrant(right)
+		if err != nil {
+			return policy.Edit{}, host.Errorf(host.InvalidArgs, "%s", manifest.CleanLine(err.Error()))
+		}
+		grants = append(grants, g)
+	}
+	return rules.Grant(plugin, a.Digest, grants...)
 }
 
 var approvalsDenyCommand = &command.Command[*approvalsDenyOptions]{

@@ -338,9 +338,11 @@ func checkTool(ctx context.Context, name, version, fix string) check {
 }
 
 // Commands are the commands that this package has.
-var Commands = []command.Maker{
-	sessionCommand, policyCommand, approvalsCommand, doctorCommand, runnerCommand, secretCommand, loginCommand,
-	logoutCommand, configCommand,
+var Commands = command.Chapters{
+	"Connect agents":          {sessionCommand},
+	"Decide what they may do": {policyCommand, approvalsCommand, secretCommand, loginCommand, logoutCommand},
+	"See what happened":       {runnerCommand},
+	"Set up":                  {doctorCommand, configCommand, completionCommand},
 }
 
 var configCommand = &command.Group{Use: "config", Short: "Show settings and their origin", Of: []command.Maker{

@@ -38,7 +38,7 @@ func newFront(streams *command.Streams, args []string) *command.App {
 	app := command.NewApp(streams, args)
 	f := &front{App: app, offered: map[string]*parsedLine{}}
 	app.Offers, app.Meant = f.offers, f.meant
-	app.Commands, app.LeadsTo = command.Map(commandTable(), command.Maker.Name), leadsTo
+	app.Commands, app.LeadsTo = commandTable(), leadsTo
 	return app
 }
 
@@ -102,7 +102,7 @@ func leadsTo(group, word string) []string {
 			}
 		}
 	}
-	visit("", commandTable())
+	visit("", commandTable().All())
 	for line := range strings.Lines(everyday) {
 		name, words, _ := strings.Cut(line, ":")
 		anywhere, within, _ := strings.Cut(words, "|")
@@ -122,7 +122,7 @@ func leadsTo(group, word string) []string {
 		return nil
 	}
 	maps.Copy(subcommands, others)
-	top := command.Map(commandTable(), command.Maker.Name)
+	top := commandTable().Names()
 	if len(subcommands[word]) > 0 || len(command.Nearest(word, top)) > 0 {
 		return subcommands[word]
 	}

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -88,7 +87,7 @@ func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.
 		isAll = true
 	}
 	root := tools.NewToolCommand(app, run)
-	for _, c := range commandTable() {
+	for _, c := range commandTable().All() {
 		if isAll || c.Name() == first {
 			root.AddCommand(c.New(app))
 		}
@@ -98,9 +97,16 @@ func newRootFor(app *command.App, words []string, run tools.RunRootFunc) *cobra.
 }
 
 // commandTable returns the commands below the root. It is created once, because each check of a line needs it.
-var commandTable = sync.OnceValue(func() []command.Maker {
-	return slices.Concat(tools.Commands, plugins.Commands, admin.Commands, history.Commands, learning.Commands,
-		serve.Commands, []command.Maker{completionCommand})
+var commandTable = sync.OnceValue(func() command.Help {
+	table := command.Help{{Chapter: "Find and run tools"}, {Chapter: "Connect agents"}, {Chapter: "Add plugins"},
+		{Chapter: "Decide what they may do"}, {Chapter: "See what happened"}, {Chapter: "Set up"}}
+	for i := range table {
+		for _, of := range []command.Chapters{serve.Commands, plugins.Commands, admin.Commands, tools.Commands,
+			learning.Commands, history.Commands} {
+			table[i].Of = append(table[i].Of, of[table[i].Chapter]...)
+		}
+	}
+	return table
 })
 
 // flagError turns an error of pflag into one that says what was given, what exists and what to type next.
@@ -268,35 +274,4 @@ func asCommand(line []string, option string) []string {
 		args = append(args, []string{"--plugin", "--group"}[i], word)
 	}
 	return append(args, rest...)
-}
-
-var shells = []string{"bash", "zsh", "fish", "powershell"}
-
-type completionOptions struct {
-	Cmd   *cobra.Command
-	Shell string `word:""`
-}
-
-var completionCommand = &command.Command[*completionOptions]{
-	Use: "completion SHELL", Run: runCompletion,
-	Short:   "Complete with Tab in a shell",
-	Example: "parley completion bash",
-	Finish:  func(_ *command.App, cmd *cobra.Command) { cmd.ValidArgs = shells },
-}
-
-func runCompletion(_ context.Context, app *command.App, opts *completionOptions) error {
-	var err error
-	switch root, out := opts.Cmd.Root(), app.Out; opts.Shell {
-	case "bash":
-		err = root.GenBashCompletionV2(out, true)
-	case "zsh":
-		err = root.GenZshCompletion(out)
-	case "fish":
-		err = root.GenFishCompletion(out, true)
-	case "powershell":
-		err = root.GenPowerShellCompletionWithDesc(out)
-	default:
-		err = command.UnknownValue("SHELL", opts.Shell, shells)
-	}
-	return command.WriteError(err)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/parley-tools/parley/internal/testhome"
 )
 
-//go:generate go test -run TestShippedSkills -update .
+//go:generate go test -run TestShippedSkills|TestCommandsAreReserved -update .
 
 // shippedSkills is the folder with the skills, llms.txt and AGENTS.md of the shipped plugins.
 var shippedSkills = filepath.Join("..", "..", "..", "..", "docs", "skills")

@@ -142,7 +142,7 @@ type retyped struct {
 // named returns the tool that the command line names, and the words after it.
 func named(a *command.App, root *cobra.Command, names *advice.Names) (at host.Address, words, rest []string) {
 	words = withoutLead(names, takeApart(a, root, func(string) (bool, bool) { return false, true }).words)
-	if len(words) == 0 || slices.Contains(a.Commands, words[0]) && !names.OfPeers(words[:min(len(words), 2)]...) {
+	if len(words) == 0 || slices.Contains(a.Commands.Names(), words[0]) && !names.OfPeers(words[:min(len(words), 2)]...) {
 		return at, nil, nil
 	}
 	at, rest, err := command.Find(names.Catalog(), words, false)

@@ -124,9 +124,7 @@ func (a *App) Catalog() (*host.Catalog, error) {
 // PluginNames returns the names of all plugins, none if there is no catalog.
 func PluginNames(a *App) (names []string) {
 	if catalog, err := a.Catalog(); err == nil {
-		for _, p := range catalog.Providers() {
-			names = append(names, p.Info().Name)
-		}
+		names = Map(catalog.Providers(), func(p host.Provider) string { return p.Info().Name })
 	}
 	return names
 }
@@ -285,7 +283,7 @@ type App struct {
 	*Streams
 	Global
 	Args     []string                          // the command line, as given
-	Commands []string                          // the names of all commands
+	Commands Help                              // all commands
 	LeadsTo  func(group, word string) []string // the commands to suggest for an unknown word
 	Help     string                            // the line that explains the running command; "" for a call
 	Words    string                            // its words, such as "policy grant"; "" for a call

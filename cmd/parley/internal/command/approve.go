@@ -192,8 +192,8 @@ func askOn(ctx context.Context, out io.Writer, lines *bufio.Reader, a *approval.
 		prompt = "Allow this for this call only?"
 	}
 	fmt.Fprint(out, prompt+" [y/N] ")
-	yes, err := readYes(ctx, lines)
-	if yes {
+	yes, err := readReply(ctx, lines)
+	if yes = strings.ToLower(yes); yes == "y" || yes == "yes" {
 		reply.Answer = approval.Once
 	}
 	return reply, err
@@ -228,13 +228,6 @@ func readReply(ctx context.Context, lines *bufio.Reader) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	return strings.TrimSpace(line), nil
-}
-
-// readYes reads a reply, and reports whether it is y or yes, in any case.
-func readYes(ctx context.Context, lines *bufio.Reader) (bool, error) {
-	reply, err := readReply(ctx, lines)
-	reply = strings.ToLower(reply)
-	return reply == "y" || reply == "yes", err
 }
 
 // ReadPassword reads the password of a key at the controlling terminal and does not show what is typed.

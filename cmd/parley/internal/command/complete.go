@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -279,15 +280,11 @@ func CompleteQualified(a *App, cmd *cobra.Command, args []string, typed string) 
 }
 
 // sessionNames returns the names of sessions. It waits only briefly for a browser.
-func sessionNames(a *App, cmd *cobra.Command) (names []string) {
+func sessionNames(a *App, cmd *cobra.Command) []string {
 	ctx, cancel := context.WithTimeout(cmd.Context(), targetsWait)
 	defer cancel()
-	for _, s := range AllSessions(ctx, a) {
-		if s.Named() {
-			names = append(names, s.Name)
-		}
-	}
-	return names
+	named := slices.DeleteFunc(AllSessions(ctx, a), func(s *SessionData) bool { return !s.Named() })
+	return Map(named, func(s *SessionData) string { return s.Name })
 }
 
 // resultIDs returns the ids of calls whose result is stored.
@@ -300,12 +297,8 @@ func resultIDs(a *App, _ *cobra.Command) []string {
 }
 
 // approvalIDs returns the ids of the open approvals.
-func approvalIDs(a *App, _ *cobra.Command) (ids []string) {
+func approvalIDs(a *App, _ *cobra.Command) []string {
 	all, _ := parley.Approvals(a.Parley()).Store.List()
-	for _, asked := range all {
-		if asked.State == approval.Open {
-			ids = append(ids, asked.ID)
-		}
-	}
-	return ids
+	open := slices.DeleteFunc(all, func(asked approval.Approval) bool { return asked.State != approval.Open })
+	return Map(open, func(asked approval.Approval) string { return asked.ID })
 }

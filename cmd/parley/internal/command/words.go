@@ -32,6 +32,26 @@ type Maker interface {
 	New(*App) *cobra.Command
 }
 
+// Chapters are commands by the titles of the chapters of the help for people.
+type Chapters map[string][]Maker
+
+// Help is all commands, in the order of the help for people.
+type Help []struct {
+	Chapter string
+	Of      []Maker
+}
+
+// All returns the commands of all chapters.
+func (h Help) All() (all []Maker) {
+	for _, chapter := range h {
+		all = append(all, chapter.Of...)
+	}
+	return all
+}
+
+// Names returns their names.
+func (h Help) Names() []string { return Map(h.All(), Maker.Name) }
+
 // Group is a command that only has subcommands.
 type Group struct {
 	Use, Short, Long string

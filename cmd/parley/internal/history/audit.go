@@ -13,7 +13,6 @@ import (
 
 	"github.com/parley-tools/parley/cmd/parley/internal/command"
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/record"
 	"github.com/parley-tools/parley/host/record/audit"
 	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
@@ -29,20 +28,8 @@ var auditCommand = &command.Group{
 		"audit in policy.toml is \"on\", \"required\" (a call that cannot be recorded does not run) or \"off\".",
 }
 
-// auditOptions select records.
-type auditOptions struct {
-	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
-	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
-	Code   string `flag:"code" usage:"only this outcome, such as ok or denied"`
-	Since  string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
-}
-
-func (o *auditOptions) filter() Filter {
-	return Filter{Filter: record.Filter{Tool: o.Tool, Caller: o.Caller, Code: o.Code}, Since: o.Since}
-}
-
 type auditShowOptions struct {
-	auditOptions
+	selectOptions
 	pageOptions
 }
 
@@ -63,7 +50,7 @@ func runAuditShow(_ context.Context, app *command.App, opts *auditShowOptions) e
 }
 
 type auditExportOptions struct {
-	auditOptions
+	selectOptions
 	exportOptions
 }
 

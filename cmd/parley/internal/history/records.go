@@ -24,7 +24,10 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Maker{auditCommand, traceCommand}
+var Commands = command.Chapters{
+	"Decide what they may do": {auditCommand},
+	"See what happened":       {traceCommand},
+}
 
 // Filter selects records of the audit log or of the traces. The zero value selects all.
 type Filter struct {
@@ -57,6 +60,18 @@ func (f *Filter) compile(now time.Time) (record.Filter, error) {
 	}
 	filter.Since, filter.Until = since, until
 	return filter, err
+}
+
+// selectOptions select records.
+type selectOptions struct {
+	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
+	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
+	Code   string `flag:"code" usage:"only this outcome, such as ok, denied or 81"`
+	Since  string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
+}
+
+func (o *selectOptions) filter() Filter {
+	return Filter{Filter: record.Filter{Tool: o.Tool, Caller: o.Caller, Code: o.Code}, Since: o.Since}
 }
 
 // filterOptions complete the options that select records.

@@ -28,20 +28,17 @@ var traceCommand = &command.Group{
 
 // traceOptions select traces.
 type traceOptions struct {
-	Tool   string `flag:"tool" usage:"only this tool, group or plugin, such as cdp.Page.*"`
-	Caller string `flag:"caller" usage:"only this caller, such as mcp:* or plugin:NAME"`
-	Code   string `flag:"code" usage:"only this outcome, such as invalid_args or 81"`
+	selectOptions
 	Failed bool   `flag:"failed" usage:"only what failed"`
 	Op     string `flag:"op" usage:"only call, search or describe"`
-	Since  string `flag:"since" usage:"only records since: 24h, 7d, 2026-11-21"`
 }
 
 // filter returns the filter of the options. It ignores PARLEY_SESSION, which is the session that a command works in,
 // and not a session whose records are wanted; --session is.
 func (o *traceOptions) filter(app *command.App) Filter {
-	return Filter{Since: o.Since, Filter: record.Filter{
-		Tool: o.Tool, Caller: o.Caller, Code: o.Code, Failed: o.Failed, Op: o.Op, Session: app.SessionName,
-	}}
+	f := o.selectOptions.filter()
+	f.Failed, f.Op, f.Session = o.Failed, o.Op, app.SessionName
+	return f
 }
 
 type traceListOptions struct {

@@ -28,7 +28,9 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Maker{statsCommand, learnCommand, docsCommand}
+var Commands = command.Chapters{
+	"Find and run tools": {learnCommand}, "Add plugins": {docsCommand}, "See what happened": {statsCommand},
+}
 
 var docsCommand = &command.Group{Use: "docs", Short: "Export documentation, improve it", Of: []command.Maker{
 	docsAuditCommand, docsExportCommand, docsSuggestCommand, docsApplyCommand, docsDiffCommand,

@@ -28,17 +28,18 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Maker{&command.Group{Use: "plugin", Short: "Build and install plugins", Of: []command.Maker{
-	pluginInstallCommand,
-	command.Plain("list", "List installed and shipped plugins", "parley plugin list --json", runPluginList),
-	command.Plain("show NAME", "Show a plugin: version, digest, rights it asks for", "parley plugin show text",
-		runPluginShow, command.CompletePlugins),
-	command.Plain("remove NAME", "Remove an installed plugin", "parley plugin remove hello", runPluginRemove,
-		command.FirstWord(installed)),
-	pluginNewCommand, pluginSchemaCommand, pluginBuildCommand, pluginPackCommand, pluginRunCommand, pluginDevCommand,
-	pluginWrapCommand, pluginPushCommand, pluginPullCommand, pluginUpdateCommand, pluginLockCommand, pluginSyncCommand,
-	pluginCheckCommand, pluginTestCommand, pluginDiffCommand, pluginSignCommand, pluginVerifyCommand, pluginTrustCommand,
-}}}
+var Commands = command.Chapters{"Add plugins": {&command.Group{
+	Use: "plugin", Short: "Build and install plugins", Of: []command.Maker{
+		pluginInstallCommand,
+		command.Plain("list", "List installed and shipped plugins", "parley plugin list --json", runPluginList),
+		command.Plain("show NAME", "Show a plugin: version, digest, rights it asks for", "parley plugin show text",
+			runPluginShow, command.CompletePlugins),
+		command.Plain("remove NAME", "Remove an installed plugin", "parley plugin remove hello", runPluginRemove,
+			command.FirstWord(installed)),
+		pluginNewCommand, pluginSchemaCommand, pluginBuildCommand, pluginPackCommand, pluginRunCommand, pluginDevCommand,
+		pluginWrapCommand, pluginPushCommand, pluginPullCommand, pluginUpdateCommand, pluginLockCommand, pluginSyncCommand,
+		pluginCheckCommand, pluginTestCommand, pluginDiffCommand, pluginSignCommand, pluginVerifyCommand, pluginTrustCommand,
+	}}}}
 
 // runPluginList lists the plugins, each with its source and signer, but without the rights that it requests.
 func runPluginList(_ context.Context, app *command.App, _ string) error {
@@ -352,8 +353,7 @@ func prepareGrants(rules *policy.Policy, c *store.Candidate, data *Plugin, o plu
 }
 
 // applyingRights returns the grants that give a build a right that it requests.
-func applyingRights(rules *policy.Policy, c *store.Candidate) []string {
-	var rights []string
+func applyingRights(rules *policy.Policy, c *store.Candidate) (rights []string) {
 	for _, r := range rules.Explain(c.Source().Info, c.Manifest, "").Rights {
 		for _, g := range r.Grants {
 			if !slices.Contains(rights, g) {

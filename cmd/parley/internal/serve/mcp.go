@@ -27,7 +27,7 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Maker{mcpCommand}
+var Commands = command.Chapters{"Connect agents": {mcpCommand}}
 
 var mcpCommand = &command.Command[*mcpOptions]{
 	Use: "mcp", Run: runMCP,

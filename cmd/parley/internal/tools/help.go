@@ -502,7 +502,7 @@ func nearTopic(a *command.App, word string, err error) error {
 	if _, local, _ := strings.Cut(word, "."); e.Code != host.NotFound || local != "" && len(e.DidYouMean) > 0 {
 		return err // or the name of a tool
 	}
-	near := command.Nearest(word, slices.Concat(documents.Topics(), a.Commands))
+	near := command.Nearest(word, slices.Concat(documents.Topics(), a.Commands.Names()))
 	if stem := strings.TrimSuffix(strings.ToLower(word), "ies"); len(near) == 0 && len(stem) > 2 { // policies means policy
 		near = command.Map(slices.DeleteFunc(documents.Topics(), func(t string) bool { return !strings.HasPrefix(t, stem) }),
 			func(t string) spelling.Near { return spelling.Near{Name: t, Distance: 3} })

@@ -11,17 +11,7 @@ import (
 	"github.com/parley-tools/parley/cmd/parley/internal/documents"
 )
 
-// chapters groups the commands in the help for people by purpose. Agents read [HelpData] instead.
-var chapters = []struct{ title, commands string }{
-	{"Find and run tools", "search list plan learn call batch code result"},
-	{"Connect agents", "mcp session"},
-	{"Add plugins", "plugin docs"},
-	{"Decide what they may do", "policy approvals secret login logout audit"},
-	{"See what happened", "stats trace runner"},
-	{"Set up", "doctor config completion help version"},
-}
-
-// peopleHelp writes the help for a person at a terminal.
+// peopleHelp writes the help for a person at a terminal. Agents read [HelpData] instead.
 func peopleHelp(a *command.App, w io.Writer, root *cobra.Command) {
 	p := a.Page(w)
 	p.Text(0, command.Bold, "parley "+parley.Version+": tools that document themselves, in sandboxes")
@@ -30,9 +20,9 @@ func peopleHelp(a *command.App, w io.Writer, root *cobra.Command) {
 		{"parley PLUGIN TOOL --describe", "how a tool is used"},
 		{"parley PLUGIN TOOL [WORD...]", "run it"},
 	})
-	for _, c := range chapters {
-		p.Rows(c.title, command.Map(strings.Fields(c.commands), func(name string) [2]string {
-			cmd, _, _ := root.Find([]string{name})
+	for _, c := range a.Commands {
+		p.Rows(c.Chapter, command.Map(c.Of, func(m command.Maker) [2]string {
+			cmd, _, _ := root.Find([]string{m.Name()})
 			return [2]string{cmd.Use, cmd.Short}
 		}))
 	}

@@ -20,9 +20,11 @@ import (
 )
 
 // Commands are the commands that this package has.
-var Commands = []command.Maker{
-	callCommand, listCommand, searchCommand, batchCommand, codeCommand, resultCommand, planCommand, helpCommand,
-	command.Plain("version", "Print the version", "parley version --json", runVersion),
+var Commands = command.Chapters{
+	"Find and run tools": {
+		searchCommand, listCommand, planCommand, callCommand, batchCommand, codeCommand, resultCommand,
+	},
+	"Set up": {helpCommand, command.Plain("version", "Print the version", "parley version --json", runVersion)},
 }
 
 const description = "Sandboxed tools that document themselves. Drives Chrome."
@@ -252,7 +254,7 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 		e.DidYouMean, e.Steps = nil, []step.Step{step.Describe(at.Name(), 0)}
 		return e
 	}
-	isTool := len(words) > 1 && strings.Contains(words[1], ".") && len(command.Nearest(word, a.Commands)) == 0
+	isTool := len(words) > 1 && strings.Contains(words[1], ".") && len(command.Nearest(word, a.Commands.Names())) == 0
 	if err != nil && isTool && len(host.AsError(err).DidYouMean) > 0 {
 		return host.AsError(err)
 	}
@@ -267,7 +269,7 @@ func unknownWord(a *command.App, catalog *host.Catalog, words []string, e *host.
 		}
 		help = append(help, "parley help "+line)
 	}
-	near = append(near, command.Nearest(word, a.Commands)...)
+	near = append(near, command.Nearest(word, a.Commands.Names())...)
 	e.DidYouMean = host.Closest(near)
 	for _, n := range e.DidYouMean {
 		if n.Distance == 0 || len(lines) > 0 && len(words) == 1 {
