@@ -313,6 +313,18 @@ func TestFillText(t *testing.T) {
 		f.value = "(" + d.slice(0, 2) + ") " + d.slice(2, 5) + "-" + d.slice(5) }</script>`
 	const model = `<div id=f contenteditable role=textbox aria-label=Note>old</div><script>let model = "old"; const show = () => {
 		f.textContent = model; getSelection().collapse(f, f.childNodes.length) };`
+	// An editor that draws its text itself: an invisible field receives what is typed, and what is pasted unless told.
+	drawn := func(paste string) string {
+		return `<textarea id=f aria-label=Code style="opacity: 0; width: 1ch">` + "\n\n" + `</textarea><pre></pre><script>
+		let model = "old\nlines", all = false, put = (text) => { model = all ? text : model + text; all = false };
+		f.onkeydown = (e) => { if (e.key == "a" && (e.ctrlKey || e.metaKey)) { e.preventDefault(); all = true }
+			else if (e.key == "z" && (e.ctrlKey || e.metaKey)) model = "old\nlines";
+			else if (e.key == "ArrowRight") all = false; else if (e.key == "Delete") put("") };
+		f.oncopy = (e) => { e.preventDefault(); e.clipboardData.setData("text/plain", all ? model : "") };
+		f.onpaste = (e) => { e.preventDefault(); ` + paste + ` };
+		f.oninput = () => { if (!/nothing/.test("` + paste + `")) put(f.value.split("\n")[0]); f.value = "" }</script>`
+	}
+	const pasted, drawnText = `put(e.clipboardData.getData('text/plain'))`, `model.replaceAll("\n", "|")`
 	// Part of the name of an editor in another frame is all of the name of a frame.
 	const framed = `<iframe srcdoc="<div contenteditable aria-label='Rich Text Area'>old"></iframe><iframe title="Rich text"
 		srcdoc="<p contenteditable>"></iframe>`
@@ -370,6 +382,13 @@ func TestFillText(t *testing.T) {
 			requestAnimationFrame(() => { lines--; show() }) } })</script>`, "Note", "one\ntwo", `model.replace("\n", "|")`, "one|two", `"on"`},
 		{"an editor that takes nothing", model + `f.addEventListener("beforeinput", (e) => { e.preventDefault() })</script>`, "Note",
 			"new text", "f.textContent", "old", refusedValue},
+		{"an editor that draws its text", drawn(pasted), "Code", "if (a) {\n  b()\n}", drawnText, "if (a) {|  b()|}", `"on"`},
+		{"an editor that draws its text, cleared", drawn(pasted), "Code", "", drawnText, "", `"on"`},
+		{"an editor that draws its text and is not pasted into", drawn(""), "Code", "new", drawnText, "new", `"on"`},
+		{"an editor that draws its text and takes nothing", drawn("/* nothing */"), "Code", "x", drawnText, "old|lines",
+			"left unchanged"},
+		{"an editor with a mark for its caret", `<div id=f contenteditable role=textbox aria-label=Note oninput="if (!textContent)
+			textContent = '\ufeff'">old</div>`, "Note", "", "`${f.textContent.length}`", "1", `"on"`},
 		{"a label", `<label id=l for=f>Name</label><p><input id=f>`, "css=#l", "Ada", "f.value", "Ada", `"on"`},
 		{"a custom element by its label", `<label for=c>Name</label><my-field id=c></my-field><script>c.attachShadow({mode: "open"}).innerHTML =
 			"<input>"; const f = c.shadowRoot.firstChild</script>`, "Name", "Ada", "f.value", "Ada", `"on"`},

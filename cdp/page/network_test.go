@@ -764,6 +764,14 @@ func TestUploadWithoutInput(t *testing.T) {
 			t.Errorf("%s: the page went to %s", name, now)
 		}
 	}
+	for accept, isOffered := range map[string]bool{"": true, ".txt": true, ".PDF, .TXT": true, "text/*": true, "*/*": true,
+		"text/plain": true, "image/*": false, ".pdf": false, "application/pdf,image/png": false} {
+		c.show(t, url+"/", `<input type=file aria-label=File accept="`+accept+`">`)
+		r, err := run(t, c, Upload, UploadParams{Element: "File", Files: []string{"handed:a1/3/one.txt"}})
+		if err != nil || strings.Contains(r.Note, "would not be offered") == isOffered {
+			t.Errorf("accept %q: %s, %s", accept, effects(r), exit(err))
+		}
+	}
 	c.show(t, url+"/", "<title>Refused</title>"+strings.Replace(one, "i.click()", "i.click(); console.error('asked')", 1))
 	two := []string{"handed:a1/3/one.txt", "handed:a1/3/two.txt"}
 	_, err := run(t, c, Upload, UploadParams{Element: "Choose", Files: two})

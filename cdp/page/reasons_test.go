@@ -53,7 +53,7 @@ func reasonsOf(t *testing.T, dir string) (all []reasons.Reason) {
 		t.Fatal(err)
 	}
 	used := map[string]bool{}
-	said := regexp.MustCompile("(?:code: \"(\\w+)\"[^{}]*?)?\\bwhy(?:: | = )([^{}]*?[\"`](?:[^\"`]*)[\"`])")
+	said := regexp.MustCompile("(?:(?:code: |failed\\()\"(\\w+)\"[^}]*?)?\\bwhy(?:: | = )([^{}]*?[\"`](?:[^\"`]*)[\"`])")
 	for _, m := range said.FindAllStringSubmatch(string(script), -1) {
 		for _, text := range regexp.MustCompile("\"([^\"]+)\"|`([^`]+)`").FindAllStringSubmatch(m[2], -1) {
 			r := reasons.Reason{Code: m[1], Text: text[1] + text[2]}

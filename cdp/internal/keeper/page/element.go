@@ -88,7 +88,7 @@ func (f *Failure) Exit(wanted string) *api.Error {
 		if list != "" {
 			list = ", or use " + list
 		}
-		return Exit("stale", f.Why+list, details)
+		return Exit("stale", f.Why+"; look again with page.snapshot"+list, details)
 	case "in_list":
 		option := f.Near[0].Name
 		return Exit("not_ready", Quote(Clip(option, 60))+" is an option of "+f.Element.String()+": page.select chooses it",
@@ -108,16 +108,13 @@ func (f *Failure) Exit(wanted string) *api.Error {
 		if f.Ref != "" {
 			why = f.Element.String() + ": " + why
 		}
-		if advice := cmp.Or(adviceFor[f.Why], adviceFor[strings.Replace(f.Why, "its frame", "it", 1)]); advice != "" {
-			why += " (" + advice + ")"
-		}
-		return Exit(f.Code, why, details)
+		return Exit(f.Code, why+cmp.Or(adviceOn(f.Why), adviceOn(strings.Replace(f.Why, "its frame", "it", 1))), details)
 	}
 	if list != "" {
 		list = "; nearest: " + list
 	}
 	if f.Why != "" {
-		return Exit("no_match", f.Why+list, details)
+		return Exit("no_match", f.Why+adviceOn(f.Why)+list, details)
 	}
 	if f.Unsearched > 0 {
 		list += fmt.Sprintf("; frames that were not searched: %d", f.Unsearched)
@@ -126,22 +123,31 @@ func (f *Failure) Exit(wanted string) *api.Error {
 		list), details)
 }
 
+// adviceOn returns the advice for a reason in parentheses, or "".
+func adviceOn(why string) string {
+	if adviceFor[why] == "" {
+		return ""
+	}
+	return " (" + adviceFor[why] + ")"
+}
+
 // adviceFor says what to do if an element cannot be acted on, by the reason of page.js. There is no advice where the
 // reason itself says what to do, or where nothing can be done.
 var adviceFor = map[string]string{
-	"it is covered":                   "close or move away what covers it, or act on that",
-	"it is clipped":                   "scroll or open what clips it",
-	"it is inert":                     "finish or close what keeps this part of the page from being used",
-	"the pointer goes through it":     "act on what is around it, or wait until the page lets it be clicked",
-	"it is disabled":                  "fill in or choose first what enables it",
-	"it is read-only":                 "act on what sets it: page.click on it may open that, such as a calendar",
-	"it is moving":                    "wait until it stands, and act again",
-	"it is not visible":               "open what contains it; page.snapshot shows what is visible",
-	"its frame is not visible":        "open what contains the frame",
-	"it has no size":                  "act on its label, or on what is drawn for it",
-	"it is not a select":              "page.fill fills it in, and page.check checks a box",
-	"it is a frame":                   "name the field in it",
-	"it is no longer in the document": "look again with page.snapshot",
+	"it is covered":                         "close or move away what covers it, or act on that",
+	"it is clipped":                         "scroll or open what clips it",
+	"it is inert":                           "finish or close what keeps this part of the page from being used",
+	"the pointer goes through it":           "act on what is around it, or wait until the page lets it be clicked",
+	"it is disabled":                        "fill in or choose first what enables it",
+	"it is read-only":                       "act on what sets it: page.click opens a calendar, page.drag moves a slider",
+	"it is moving":                          "wait until it stands, and act again",
+	"it is not visible":                     "open what contains it; page.snapshot shows what is visible",
+	"its frame is not visible":              "open what contains the frame",
+	"it has no size":                        "act on its label, or on what is drawn for it",
+	"it is not a select":                    "page.fill fills it in, and page.check checks a box",
+	"it is a frame":                         "name the field in it",
+	"it is no longer in the document":       "look again with page.snapshot",
+	"there was no time for all of the page": "give a larger timeout, or name the element by css=",
 }
 
 // Elsewhere reports whether the element may be in another frame.

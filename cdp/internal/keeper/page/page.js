@@ -53,10 +53,10 @@ const editable = (el) => isHTML(el) && isEditable(el);
 const tabIndex = (el) => isHTML(el) ? htmlTabIndex(el) : el instanceof SVGElement ? el.tabIndex : -1;
 
 // pictured returns the image on which an area of an image map is, and any other element itself.
-function pictured(el) {
+const pictured = (el) => {
 	const map = tag(el) === "area" && closest(el, "map");
 	return map && queryDocument(`img[usemap="#${CSS.escape(attribute(map, "name"))}"]`)[0] || el;
-}
+};
 const center = (el, at = "center") => scrollIntoView(pictured(el), {block: at, inline: at, behavior: "instant"});
 
 // rectOf returns the box of an element, that of an area on its image.
@@ -80,11 +80,11 @@ const readAgain = () => {
 	kindsHere = null;
 };
 readAgain();
-function style(el) {
+const style = (el) => {
 	let s = styles.get(el);
 	if (!s) styles.set(el, s = getComputedStyle(el));
 	return s;
-}
+};
 
 // closedRoots are the closed shadow roots that the keeper has handed over, since no script can get them; askedFor are
 // the elements that it was asked about.
@@ -93,12 +93,12 @@ const shadowRoot = (el) => openRoot(el) || closedRoots.get(el) || null;
 const adopt = (el, root) => void closedRoots.set(el, root);
 
 // The flat tree: with shadow roots, and what their slots show.
-function parent(node) {
+const parent = (node) => {
 	const slot = isElement(node) ? assignedSlot(node) : node.assignedSlot;
 	if (slot) return slot;
 	const up = parentNode(node);
 	return up instanceof ShadowRoot ? up.host : up && isElement(up) ? up : null;
-}
+};
 
 function children(el) {
 	const root = shadowRoot(el);
@@ -111,17 +111,17 @@ function children(el) {
 	return all;
 }
 
-function within(el, inner) {
+const within = (el, inner) => {
 	for (let at = inner; at; at = parent(at)) if (at === el) return true;
 	return false;
-}
+};
 
 // outward returns an element and what is around it in the body, the innermost first.
-function outward(el) {
+const outward = (el) => {
 	const all = [];
 	for (let at = el; at && tag(at) !== "body"; at = parent(at)) all.push(at);
 	return all;
-}
+};
 
 function byIds(el, name) {
 	const ids = attribute(el, name);
@@ -139,10 +139,10 @@ let deadline = Infinity, partial = false, steps = 0;
 const fitting = (fits, all = allElements()) => all.filter((el) => !beyond(0) && visible(el) && fits(el));
 
 // beyond reports whether what is so deep in the document, or comes so late, is left out.
-function beyond(depth, until = deadline) {
+const beyond = (depth, until = deadline) => {
 	if (depth > maxDepth || ++steps % 64 === 0 && clock() > until) partial = true;
 	return depth > maxDepth || partial && clock() > until;
-}
+};
 
 const clean = (text) => (text || "").replace(/[\s\u00a0\u200b]+/g, " ").trim();
 const lower = (text) => clean(text).toLowerCase();
@@ -186,17 +186,16 @@ const table = (words) => Object.fromEntries(words.split(" ").map((word) => word.
 const plainRoles = table("button ul:list ol:list menu:list li:listitem nav:navigation main aside:complementary article " +
 	"table tr:row td:cell thead:rowgroup tbody:rowgroup tfoot:rowgroup dialog fieldset:group details:group " +
 	"optgroup:group legend label:LabelText progress:progressbar meter output:status hr:separator iframe:Iframe embed:Iframe " +
-	"frame:Iframe p:paragraph figure search textarea:textbox option h1:heading h2:heading h3:heading h4:heading " +
-	"h5:heading h6:heading svg:image canvas:Canvas video:Video audio:Audio");
+	"frame:Iframe p:paragraph figure search textarea:textbox option svg:image canvas:Canvas video:Video audio:Audio");
 const inputRoles = table("hidden:none button submit:button reset:button image:button file:button checkbox radio " +
 	"range:slider number:spinbutton color:ColorWell date:Date datetime-local:DateTime month:DateTime week:DateTime " +
 	"time:InputTime");
 
 const focusable = (el) => !el.disabled && (tabIndex(el) >= 0 || has(el, "tabindex") || editingHost(el));
-function editingHost(el) {
+const editingHost = (el) => {
 	const up = editable(el) && parent(el);
 	return editable(el) && !(up && editable(up));
-}
+};
 
 function role(el) {
 	const words = attribute(el, "role");
@@ -238,16 +237,17 @@ function ownRole(el) {
 	case "form": return named() ? "form" : "generic";
 	case "th": return attribute(el, "scope") === "row" ? "rowheader" : "columnheader";
 	}
-	return editingHost(el) ? "textbox" : Object.hasOwn(plainRoles, name) ? plainRoles[name] : "generic"; // a heading, too
+	return editingHost(el) ? "textbox" : Object.hasOwn(plainRoles, name) ? plainRoles[name] :
+		/^h[1-6]$/.test(name) ? "heading" : "generic";
 }
 
 // ---- Names, by the rules of accessible names as Chrome applies them
 
-function hiddenInNames(el) {
+const hiddenInNames = (el) => {
 	const s = style(el);
 	return unrendered.has(tag(el)) || s.display === "none" || s.visibility !== "visible" ||
 		ariaOf(el, "hidden") === "true";
-}
+};
 
 // generated returns the text of a pseudo-element.
 function generated(el, which) {
@@ -385,11 +385,11 @@ function labelsOf(el) {
 	return all.get(el) || [];
 }
 
-function labelText(el, how) {
+const labelText = (el, how) => {
 	if (how.reference && how.inside) return "";
 	return clean(labelsOf(el).map((label) => nameOf(label, new Set([el]),
 		{inside: true, label: el, hidden: !rendered(label)})).join(" "));
-}
+};
 
 function name(el) {
 	try {
@@ -419,11 +419,11 @@ function value(el, tidy = clean) {
 
 // shows returns what a control shows in place of its name, as a button does that is named by a label and shows what was
 // chosen.
-function shows(el) {
+const shows = (el) => {
 	if (!has(el, "aria-label") && !has(el, "aria-labelledby") || isField(el)) return "";
 	const text = clean(textIn(el));
 	return /[\p{L}\p{N}]{2}/u.test(text) && !says(name(el), text) ? text : "";
-}
+};
 
 function states(el, own) {
 	const out = [], aria = (word) => ariaOf(el, word);
@@ -443,9 +443,7 @@ function states(el, own) {
 	return out.join(" ");
 }
 
-function disabled(el) {
-	return matches(el, ":disabled") || closest(el, "[aria-disabled=true]") !== null;
-}
+const disabled = (el) => matches(el, ":disabled") || closest(el, "[aria-disabled=true]") !== null;
 
 // isReadOnly reports whether a field is read-only, which not every type of input can be. opensList reports whether a
 // field shows what is chosen in a list.
@@ -454,11 +452,11 @@ const isReadOnly = (el) => ariaOf(el, "readonly") === "true" ||
 	el.readOnly === true && !neverReadOnly.has(el.type);
 const opensList = (el) => role(el) === "combobox" || ariaOf(el, "haspopup") === "listbox";
 
-function focused() {
+const focused = () => {
 	let at = activeIn();
 	for (let root; at && (root = shadowRoot(at))?.activeElement;) at = root.activeElement;
 	return at;
-}
+};
 
 // ---- Closed shadow roots
 
@@ -517,26 +515,26 @@ function kinds() {
 // ---- The tree that a person could see
 
 // rendered reports whether an element has a place in the page, whatever its visibility is.
-function rendered(el) {
+const rendered = (el) => {
 	if (unrendered.has(tag(el))) return false;
 	if (["option", "optgroup", "area"].includes(tag(el)) || style(el).display === "contents") return true;
 	return checkVisibility(el, {contentVisibilityAuto: false});
-}
+};
 
-function excluded(el) {
+const excluded = (el) => {
 	let out = exclusions.get(el);
 	if (out === undefined) exclusions.set(el, out = isExcluded(el));
 	return out;
-}
+};
 
 // isMuted reports whether an element says that it and what is in it are for nobody.
 const isMuted = (el) => unrendered.has(tag(el)) || ariaOf(el, "hidden") === "true" || isHTML(el) && isInert(el);
 
-function isExcluded(el) {
+const isExcluded = (el) => {
 	if (isMuted(el)) return true;
 	const s = style(el);
 	return s.display === "none" && tag(el) !== "area" || s.contentVisibility === "hidden";
-}
+};
 
 const visible = (el) => style(el).visibility === "visible";
 const withoutChildren = set("textbox searchbox slider spinbutton progressbar meter scrollbar Canvas Video " +
@@ -547,10 +545,10 @@ const isClosed = (el) => tag(el) === "details" && !el.open;
 const summaryOf = (el) => query(el, ":scope>summary");
 
 // shownChildren returns the nodes in an element that the tree has.
-function shownChildren(el) {
+const shownChildren = (el) => {
 	if (isLeaf(el)) return [];
 	return isClosed(el) ? [summaryOf(el)].filter(Boolean) : children(el);
-}
+};
 
 // elements returns all elements of the tree below a node, in its order, and takes half of the time, since its callers look
 // at them. It does not recurse, so that it may go deeper than what does; Chrome reads some properties by way of all that
@@ -592,11 +590,11 @@ const selected = (css) => kinds().roots ? allElements().filter((el) => matches(e
 	queryDocument(css).filter((el) => !beyond(0) && isListed(el));
 
 // clickable reports whether an element without a role of its own looks as if it could be clicked.
-function clickable(el) {
+const clickable = (el) => {
 	if (has(el, "onclick")) return true;
 	const up = parent(el);
 	return style(el).cursor === "pointer" && !(up && style(up).cursor === "pointer");
-}
+};
 
 // ---- References
 //
@@ -609,12 +607,12 @@ let documentLetters = "";
 const letters = (number) => [676, 26, 1].map((unit) => String.fromCharCode(97 + Math.floor(number / unit) % 26)).join("");
 
 // refer returns the reference of an element, and keeps what its caller shows of it: role and name.
-function refer(el, own = role(el), named = shownName(el, own)) {
+const refer = (el, own = role(el), named = shownName(el, own)) => {
 	let ref = refOf.get(el);
 	if (!ref) refOf.set(el, ref = `${documentLetters}${refs.size + 1}`);
 	refs.set(ref, {el: new WeakRef(el), role: own, name: named, around: ancestors(el)});
 	return ref;
-}
+};
 
 // shownName returns the name of an element, or the text that stands for it where an element has no name but that. A
 // label has the name of its box if the tree does not have that, and a frame that of its window.
@@ -653,7 +651,7 @@ function locate(locator) {
 		if (locator.css !== undefined) matches(rootElement(), locator.css);
 		if (locator.xpath !== undefined) xpathSearch(locator.xpath);
 	} catch {
-		return {failure: {code: "invalid", near: []}};
+		return failed("invalid");
 	}
 	let found = matching(locator);
 	if (!found.length && locator.name !== undefined) found = wordSearch(`${locator.role} "${locator.name}"`); // a quotation
@@ -664,13 +662,13 @@ function locate(locator) {
 	if (locator.in) {
 		const outer = outerOf(locator.in), all = found;
 		found = Object.keys(locator).length > 1 ? inside(all, outer) : innermost([...new Set(outer.map((el) => holder(el, locator.in)))]);
-		if (!found.length) return {failure: {code: "no_match", near: all.slice(0, 2).map(describe),
+		if (!found.length) return failed("no_match", {near: all.slice(0, 2).map(describe),
 			why: outer.length ? `${nothing({...locator, in: undefined})} in ${written(locator.in)}` :
-				`${nothing(locator.in)}, given as the parameter in`}};
+				`${nothing(locator.in)}, given as the parameter in`});
 	}
-	return found.length ? {elements: found} : {failure: {code: "no_match", near: nearest(locator),
+	return found.length ? {elements: found} : failed("no_match", {near: nearest(locator),
 		...contentType() === "application/pdf" ? {why: noElements} : inBranches(locator),
-		...partial && {why: notAll}, ...hasHosts(true) && {hosts: true}}};
+		...partial && {why: "there was no time for all of the page"}, ...hasHosts(true) && {hosts: true}});
 }
 
 // inBranches says which closed branches of trees may have what is not found: those with its text or, if nothing else is
@@ -745,11 +743,11 @@ const holder = (el, {word, text}) => parent(el) && equal(textIn(el), word ?? tex
 // outerOf returns what a locator of the parameter in means: a dialog or region by its name, a heading, a text.
 function outerOf(locator) {
 	if (locator.ref) return byRef(locator.ref).elements || [];
-	const {word} = locator, named = word === undefined ? [] : allElements().filter((el) => visible(el) &&
+	const {word} = locator, named = word === undefined ? [] : fitting((el) =>
 		!isControl(el) && (equal(name(el), word) || role(el) === word));
 	const outer = named.length ? named : matching(locator);
 	return outer.length || !word ? outer :
-		innermost(allElements().filter((el) => visible(el) && says(textContent(el), word)));
+		innermost(fitting((el) => says(textContent(el), word)));
 }
 
 // inside returns those of some elements that are in others, or else closest around one: in the row of a cell, in the card
@@ -788,14 +786,13 @@ function branch(el, others) {
 }
 
 const noElements = "a PDF has no elements; page.text reads it";
-const notAll = "there was no time for all of the page: give a larger timeout, or name the element by css=";
 
 function byRef(ref) {
 	const kept = refs.get(ref);
 	if (!kept) { // a word may look like a reference
 		const named = wordSearch(ref);
 		return named.length ? {elements: named} :
-			{failure: {code: "stale", foreign: true, why: `${ref} belongs to a document that is gone; look again with page.snapshot`, near: []}};
+			failed("stale", {foreign: true, why: `${ref} belongs to a document that is gone`});
 	}
 	const el = kept.el.deref();
 	if (el && isConnected(el)) return {elements: [el]};
@@ -807,23 +804,22 @@ function byRef(ref) {
 		return {elements: placed,
 			resolved: `${ref} was rendered again: it is now another element with the same role, name and place`};
 	}
-	return {failure: {code: "stale", why: `${ref} (${kept.role} ${quoted(clip(kept.name, 40))}) is no longer in the document; ` +
-		`look again with page.snapshot`, near: same.slice(0, 2).map(describe)}};
+	return failed("stale", {why: `${ref} (${kept.role} ${quoted(clip(kept.name, 40))}) is no longer in the document`, near: same.slice(0, 2).map(describe)});
 }
 
 // changed returns what was shown of a reference's element, if its role and name are others now.
-function changed(ref) {
+const changed = (ref) => {
 	const kept = refs.get(ref), el = kept?.el.deref();
 	return el && isConnected(el) && (role(el) !== kept.role || shownName(el) !== kept.name) ? kept : null;
-}
+};
 
 // checkShown returns the failure of an action on a reference whose element is not what its caller was shown.
 function checkShown({ref}) {
 	const kept = ref && changed(ref);
 	if (!kept) return null;
 	const {role: own, name: named} = describe(kept.el.deref());
-	return {failure: {code: "stale", near: [], why: `${ref} was shown as ${kept.role} ${quoted(clip(kept.name, 60))} and ` +
-		`is now ${own} ${quoted(named)}, so nothing was done`}};
+	return failed("stale", {why: `${ref} was shown as ${kept.role} ${quoted(clip(kept.name, 60))} and ` +
+		`is now ${own} ${quoted(named)}, so nothing was done`});
 }
 
 const equal = (a, b) => lower(a) === lower(b);
@@ -853,28 +849,28 @@ const isShownAs = (el, wanted) => wanted === "clickable" ? clickable(el) :
 	roleName(role(boxLabelledBy(el) || el)) === roleName(wanted);
 
 // textSearch returns the innermost elements that show exactly a text, or that show it among others.
-function textSearch(text, fits = equal) {
+const textSearch = (text, fits = equal) => {
 	const most = 10_000 + 10 * text.length; // with white space; to compare much longer ones takes long
 	const same = (all) => all.length < most && fits(all, text);
 	const found = innermost(fitting((el) => same(textContent(el)) && rendered(el))).filter(isRead);
 	return found.length ? found : fitting((el) => same(ownText(el)) && rendered(el)); // beside other elements in it
-}
+};
 
 // isRead reports whether anything of the text of an element is shown: all of it may be that of a hidden one in it.
 const isRead = (el) => clean(textIn(el)) !== "";
 const ownText = (el) => childNodes(el).map((node) => isText(node) ? node.data : "").join(" ");
 
-function xpathSearch(path) {
+const xpathSearch = (path) => {
 	const found = evaluateXPath(path, document, null, 7, null);
 	return Array.from({length: found.snapshotLength}, (_, i) => found.snapshotItem(i)).filter(isElement);
-}
+};
 
 // innermost returns those of some elements that have none of the others in them.
-function innermost(all) {
+const innermost = (all) => {
 	const outer = new Set();
 	for (const el of all) for (let at = parentNode(el); at && !outer.has(at); at = parentNode(at)) outer.add(at);
 	return all.filter((el) => !outer.has(el));
-}
+};
 
 // rank says how well what the last search by a word has found fits it: the less, the better.
 let rank = 0;
@@ -966,8 +962,8 @@ function one(locator) {
 }
 
 // several returns the failure of what means several elements, and what distinguishes the first ones.
-const several = (all, most = 3) => ({failure: {code: "many", total: all.length, near: all.slice(0, most)
-	.map((el) => ({...describe(el), in: branch(el, all)}))}});
+const several = (all, most = 3) => failed("many", {total: all.length, near: all.slice(0, most)
+	.map((el) => ({...describe(el), in: branch(el, all)}))});
 
 // withoutWrappers leaves out controls that have nothing in them but another one of them, as a button around a button.
 const withoutWrappers = (all) => all.filter((el) => !all.some((inner) => inner !== el && contains(el, inner) &&
@@ -1078,12 +1074,12 @@ function treeOf(el, depth) {
 }
 
 // join appends a node, a text to the text before it.
-function join(out, node) {
+const join = (out, node) => {
 	const last = out.at(-1);
 	if (node.role === "text" && last?.role === "text") {
 		out[out.length - 1] = {...last, name: `${last.name} ${node.name}`};
 	} else out.push(node);
-}
+};
 
 // shape describes a node without its names; nodes of one shape are a group.
 function shape(node) {
@@ -1208,10 +1204,10 @@ const place = () => ({index: window.parent === window ? -1 : placeOf(window.pare
 	width: innerWidth, height: innerHeight, loading: readyState() === "loading"});
 
 // frameAt returns the element of a frame by its place.
-function frameAt({index, url}) {
+const frameAt = ({index, url}) => {
 	const all = kinds().frames, like = all.filter((el) => placeOf(window, el.contentWindow) === index);
 	return like.find((el) => el.src === url) || like[0] || all.find((el) => tag(el) === "embed" && el.src === url);
-}
+};
 
 const blank = "about:blank"; // the address of the empty document that each frame begins with
 
@@ -1236,7 +1232,7 @@ function snapshot({max_tokens = 1500, roles = "", focus = "", group = "", from =
 	let top = rootElement(), nodes;
 	if (group) {
 		const run = groups[Number(group.slice(1)) - 1];
-		if (!run) return {failure: {code: "no_match", why: `there is no group ${group} in the last snapshot; take one with page.snapshot`, near: []}};
+		if (!run) return failed("no_match", {why: `there is no group ${group} in the last snapshot; take one with page.snapshot`});
 		nodes = run.slice(from, from + count);
 	} else {
 		if (focus) {
@@ -1295,10 +1291,10 @@ const mathMarks = {mfrac: "/", msup: "^", msub: "_"};
 
 // escaped returns text that is none of the marks of Markdown which would change the structure around it: tags, references
 // of characters and, where a line starts, headings, lists, quotes, rules and fences.
-function escaped(words, starts) {
+const escaped = (words, starts) => {
 	const inLine = words.replace(/<(?=\/?[a-z][^<>]*>|!--)|&(?=#?\w+;)/gi, "\\$&");
 	return starts ? inLine.replace(/^(#{1,6}|[-+*])(?=\s|$)|^(>|```|~~~)|^([-=_*])(?=\3{2,}$)/, "\\$&").replace(/^(\d{1,9})([.)])(?=\s|$)/, "$1\\$2") : inLine;
-}
+};
 const boilerplate = set("navigation banner contentinfo complementary search"), asideTags = "nav,header,footer,aside,search,[role]";
 
 // weigh returns how many characters of text each element has: [all, in links to other pages, what is not aside]. Aside is
@@ -1678,12 +1674,12 @@ const standIn = (el) => !drawn.has(role(el)) || shown(el) ? filling(el) :
 	isBox(el) && labelsOf(el).find(shown) || (shown(drawing(el)) ? drawing(el) : el);
 
 // boxOf returns where an element can be hit: its first line, or the middle of a line that is drawn.
-function boxOf(el) {
+const boxOf = (el) => {
 	const box = [...clientRects(el)].find((r) => r.width > 0 && r.height > 0);
 	if (!(el instanceof SVGGeometryElement) || box && style(el).fill !== "none") return box || rectOf(el);
 	const {x, y} = el.getPointAtLength(el.getTotalLength() / 2).matrixTransform(el.getScreenCTM());
 	return new DOMRect(x - 1, y - 1, 2, 2);
-}
+};
 
 // atRest reports whether an element stays where it is as far as is known: the watch of the last act has seen no change
 // lately, and no animation runs. A change that came alone is not one of an animation once a frame has passed. A guard
@@ -1702,11 +1698,11 @@ const isPast = ({left, top, right, bottom}, x, y) => x < left || x >= right || y
 
 // sticks reports whether what covers an element stays in its place while that is scrolled, but for a part of the view or
 // of the box that scrolls.
-function sticks(hit, el) {
+const sticks = (hit, el) => {
 	const isPart = (at, {width, height}) => rectOf(at).width < width || rectOf(at).height < height;
 	return outward(hit).some((up) => /fixed|sticky/.test(style(up).position) && isPart(up, visualViewport)) ||
 		outward(parent(el)).some((up) => rolls(up, 1) && !within(up, hit) && isPart(apart(hit, [el]), rectOf(up)));
-}
+};
 
 // ready returns where an element can be clicked now, {x, y}, or why it cannot, {why}. keys: it is focused instead. One that
 // is covered by what sticks is scrolled to the middle, the beginning and the end in turn. With why it cannot
@@ -1756,12 +1752,12 @@ async function ready(el, {keys, guarded, covered = true, edit = false, scroll = 
 }
 
 // unreached says why the pointer reaches something else than an element at a point: what is around one cannot cover it.
-function unreached(el, hit, x, y) {
+const unreached = (el, hit, x, y) => {
 	if (passes(el)) return {why: "the pointer goes through it"};
 	const clips = pastBoxes(el, x, y).find((up) => style(up).overflow !== "visible");
 	if (clips) return {why: "it is clipped", by: cover(clips)};
 	return within(hit, el) ? {why: "it is clipped"} : {why: "it is covered", by: cover(hit)};
-}
+};
 
 // aim waits until the only element that a locator means can be acted on: {ref, role, name, x, y}, or {failure}.
 async function aim(locator, {timeout = 5000, ...how} = {}) {
@@ -1794,17 +1790,18 @@ async function aim(locator, {timeout = 5000, ...how} = {}) {
 const isNone = (failure) => failure?.code === "no_match";
 
 // notReady returns the failure of an act on an element that cannot be acted on, and why.
-const notReady = (el, why) => ({failure: {code: "not_ready", ...describe(el), ...why}});
+const failed = (code, more) => ({failure: {code, ...more}});
+const notReady = (el, why) => failed("not_ready", {...describe(el), ...why});
 
 // inUse reports whether a native list is shown and can be reached, and nothing is shown in its place.
 const inUse = (el) => shown(el) && tabIndex(el) >= 0;
 
 // inList returns the failure of an act on an option of a native list, which no pointer reaches.
-function inList({css, role: own = "option", word, text = word, name: named = text}) {
+const inList = ({css, role: own = "option", word, text = word, name: named = text}) => {
 	const option = own === "option" && (css || named) && queryDocument(css || "option").find((el) =>
 		tag(el) === "option" && (css || equal(el.label, named)) && inUse(closest(el, "select") || el));
 	return option && {code: "in_list", ...describe(closest(option, "select")), near: [{name: option.label}]};
-}
+};
 
 // field finds what fill and select act on: what a locator means, the group of spin buttons that has its name, the control
 // of a label, the only field in an element, and what is shown in place of a native list that is not.
@@ -1837,11 +1834,11 @@ function field(locator) {
 }
 
 // editorBeside returns the only editor before or after an element: libraries show it in place of the field that they hide.
-function editorBeside(el) {
+const editorBeside = (el) => {
 	const all = [el.previousElementSibling, el.nextElementSibling].filter(Boolean).flatMap((x) => [x, ...queryAll(x, "*")])
-		.filter((x) => editable(x) && !editable(parent(x)) && shown(x));
+		.filter((x) => editable(x) && !editable(parent(x)) && shown(x) || isProxy(x));
 	return all.length === 1 && all[0];
-}
+};
 
 // drawnFor returns what is shown in place of a native list that is not: what is around it, what comes after it, what is beside it
 // if that has no other list, or the text of what is chosen in what comes after it. A label begins another field.
@@ -1924,11 +1921,11 @@ if (navigator.webdriver) {
 // guardTime is how long a guard holds if nothing ends it, so that no later click of a person is swallowed.
 const guardTime = 3000;
 
-function guard(el, to) {
+const guard = (el, to) => {
 	listenToPointer();
 	guarded = {el, to, received: false, missed: null, until: clock() + guardTime};
 	return {};
-}
+};
 
 // landed ends guard: {received}, what was hit instead, {missed}, and why no click followed the press, {unclicked}. A press
 // on an element that has moved away since then is not received, since the click went elsewhere, but it has reached the
@@ -1947,7 +1944,7 @@ function landed() {
 // will be in this view. If the frame had to be scrolled into view for it, the point is another one: {moved}.
 async function hold(of, x, y) {
 	const el = frameAt(of);
-	if (!el) return {failure: {code: "not_ready", why: "its frame is not visible"}};
+	if (!el) return failed("not_ready", {why: "its frame is not visible"});
 	const clip = clipped(el, x, y), hit = pointedAt(x, y); // null outside the view
 	if (!hit || clip || hit !== el && sticks(hit, el)) {
 		const before = rectOf(el), box = clip || scroller(), {left, top} = clip ? rectOf(clip) : {left: 0, top: 0};
@@ -1968,11 +1965,11 @@ async function hold(of, x, y) {
 let action = null;
 
 // isChecked reports whether an element is checked: it says so, or the only box in it does. Some say nothing.
-function isChecked(el) {
+const isChecked = (el) => {
 	const own = controlOf(el), root = shadowRoot(own), inner = root ? queryRoot(root, "[type=checkbox],[type=radio]") : [];
 	const at = inner.length === 1 ? inner[0] : own, says = ariaOf(at, "checked");
 	return isBox(at) || says ? at.checked || says === "true" : undefined;
-}
+};
 
 // watch observes what changes in the document and calls seen with the changes of a moment, until stop is called.
 function watch(seen) {
@@ -2024,11 +2021,11 @@ function prepare(el) {
 }
 
 // fieldsLook sums up what the fields of the document hold, which no observer reports.
-function fieldsLook() {
+const fieldsLook = () => {
 	const all = queryDocument("input,select,textarea"), out = [];
 	for (const el of all.slice(0, 1000)) out.push(el.type === "file" ? el.files.length : el.value, el.checked);
 	return out.join("\0");
-}
+};
 
 // effect says that the act has an effect which this document does not show.
 const effect = () => action?.note(false);
@@ -2056,12 +2053,12 @@ async function calm(now, {quiet, still, timeout}) {
 }
 
 // looks sums up what an action can change besides the document: URL, scroll positions, and the state of its element.
-function looks(el) {
+const looks = (el) => {
 	readAgain();
 	const own = el && role(el), state = el ? states(el, own) : "";
 	return JSON.stringify([location.href, scrollX, scrollY, el && [el.scrollTop, el.scrollLeft, value(el), el.checked,
 		editable(el) || /input|textarea|select/.test(tag(el)) ? state : state.replace(/ ?focused/, "")]]);
-}
+};
 
 // begin prepares an action on the only element that a locator means: it waits until the element can be acted on, guards
 // it if guarded, or focuses it if focused. It returns what aim does, and what focusOn does. Without a locator the
@@ -2138,10 +2135,10 @@ async function spot(el, from) {
 }
 
 // nests reports whether an element is in another one, or below it in a tree whose items are not in each other.
-function nests(el, ref) {
+const nests = (el, ref) => {
 	const {el: to} = one({ref});
 	return !to || within(to, el) || ariaOf(el, "level") - ariaOf(to, "level") > 0;
-}
+};
 
 // reach scrolls to an element and returns its middle.
 async function reach(el) {
@@ -2158,12 +2155,12 @@ const isFileInput = (el) => tag(el) === "input" && el.type === "file";
 
 // inputOf returns the file input that an element means: itself, that of a label, or the only one in what is close around
 // it. It returns an element without one itself.
-function inputOf(el) {
+const inputOf = (el) => {
 	el = controlOf(el);
 	if (isFileInput(el)) return el;
 	const near = outward(el).slice(0, 4).map((up) => queryAll(up, "input[type=file]")).find((all) => all.length);
 	return near?.length === 1 ? near[0] : el;
-}
+};
 
 // beginFiles begins an action on the file input that a locator means, which is often invisible. An element without one
 // may take files that are dropped on it, or open a chooser: {opener}.
@@ -2189,7 +2186,7 @@ async function beginFiles(locator, {files: count, ...how}) {
 	if (why) return notReady(el, {why});
 	fileInput = el;
 	prepare(el);
-	return {...describe(found.el), x: 0, y: 0, ...here()};
+	return {...describe(found.el), accept: el.accept, ...here()};
 }
 
 // takesDrop reports whether the page lets what is dragged over it be dropped.
@@ -2216,24 +2213,24 @@ async function end({quiet = 35, still = 150, timeout = 1000} = {}) {
 	const settled = await calm(now, {quiet, still, timeout}), el = now.el && isConnected(now.el) ? now.el : null;
 	const altered = now.trivial + now.effects > 0 || looks(now.el) !== now.before || fieldsLook() !== now.fields;
 	remember(now);
-	return {...done, ...where(), changed: altered, around: now.around, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {value: clip(value(el) || editable(el) && textIn(el) || "", 200), checked: isChecked(el),
+	return {...done, ...where(), changed: altered, around: now.around, settled, ...el && changed(refOf.get(el)) && {now: describe(el)}, ...el && {...!isProxy(el) && {value: clip(value(el) || editable(el) && holds(el) || "", 200)}, checked: isChecked(el),
 		open: isOpen(el)}};
 }
 
 // remember notes what was told of an act.
-function remember(now) {
+const remember = (now) => {
 	now.told = now.trivial + now.effects;
 	now.effectsTold = now.effects;
 	now.fields = fieldsLook();
-}
+};
 
 // late returns what this document shows, and whether it has changed since the last act was told: {changed, document,
 // url, title}. It is told once.
-function late() {
+const late = () => {
 	const now = action, changed = Boolean(now) && (now.trivial + now.effects > now.told || fieldsLook() !== now.fields);
 	if (now) remember(now);
 	return {...where(), changed};
-}
+};
 
 // painted waits for a frame and returns whether the document shows anything. A hidden one never does.
 async function painted() {
@@ -2249,17 +2246,43 @@ function focus(el, all = true) {
 	if (all && typeof el.select === "function" && tag(el) !== "form") el.select();
 	else if (all && editable(el)) getSelection().selectAllChildren(el);
 	else if (!all && isNew && typesIn(el)) getSelection().modify("move", "forward", "documentboundary");
+	if (isProxy(el) && (all || isNew)) press(el, "a", 65);
+	if (isProxy(el) && !all && isNew) press(el, ...rightKey);
 }
+
+// isProxy reports whether a field only receives what is typed, for an editor that draws its text elsewhere. Such an editor
+// is asked by keys and by events of the clipboard, which it handles as those of a person; the clipboard has no part in it.
+const isProxy = (el) => Boolean(el.editContext) || tag(el) === "textarea" && rendered(el) &&
+	(isFolded(el) || !hasSize(el) || !checkVisibility(el, {opacityProperty: true}));
+const send = (el, Kind, type, more) => dispatch(el, new Kind(type, {bubbles: true, composed: true, cancelable: true, ...more}));
+const press = (el, key, keyCode, chord = /^Mac/.test(navigator.platform) ? "metaKey" : "ctrlKey") =>
+	send(el, KeyboardEvent, "keydown", {key, keyCode, [chord]: true});
+const rightKey = ["ArrowRight", 39, ""]; // leads to the end of what is selected
+
+// clipboard sends an editor a text to paste, or returns the one that it copies.
+const clipboard = (el, type, text = "") => {
+	const clipboardData = new DataTransfer(), kind = "text/plain";
+	clipboardData.setData(kind, text);
+	send(el, ClipboardEvent, type, {clipboardData});
+	return clipboardData.getData(kind);
+};
+
+// copied returns the text of the editor of a proxy, and leaves it selected. Of an empty one, some copy the empty line.
+const copied = (el) => {
+	press(el, "a", 65);
+	const text = clipboard(el, "copy") || `${getSelection()}`;
+	return text.trim() ? text : "";
+};
 
 // besideField is the text around a field before it was filled. tagWords are in the classes of fields that make tags.
 let besideField = "";
 const textAround = (el) => textContent(outward(el)[3] || rootElement()), tagWords = /(tag|pill)s?-?input|tagify|(tag|chip)s?\b/i;
 const makesTags = (el) => outward(el).slice(0, 3).some((up) => tagWords.test(attribute(up, "class")));
 
-function focusOn(el) {
+const focusOn = (el) => {
 	focus(el);
 	return fieldState(el);
-}
+};
 
 // fieldState says how a field takes a value, what it holds, what it says that it takes, and what the browser would make of a
 // value.
@@ -2271,8 +2294,8 @@ function fieldState(el, given = "") {
 	return {select: isSelect(el) || typesIn(el) && el.list instanceof HTMLDataListElement, picker, boxes: el.maxLength === 1 && given.length > 1 && boxes(el).length > 1,
 		completes: el.type === "search" || suggests(el) ||
 			matches(el, "[list],[aria-controls],[aria-owns],[aria-haspopup]"),
-		editable: typesIn(el) && !isBox(el) && role(el) !== "button", list: opensList(el) || suggests(el),
-		input: probe !== false || tag(el) === "textarea", held: holds(el), open: isOpen(el), focused: document.hasFocus(), calendars: hasCalendars(),
+		editable: typesIn(el) && !isBox(el) && role(el) !== "button", proxy: isProxy(el), list: opensList(el) || suggests(el),
+		input: probe !== false || tag(el) === "textarea" && !isProxy(el), held: holds(el), open: isOpen(el), focused: document.hasFocus(), calendars: hasCalendars(),
 		takes: limits.filter((name) => has(el, name)).map((name) => [name, attribute(el, name)]),
 		would: typed ? probe.value : given};
 }
@@ -2286,8 +2309,9 @@ const limits = ("type min max step aria-valuemin aria-valuemax minlength maxleng
 // holds returns exactly what a field holds.
 const typesIn = (el) => holdsText(el) && !isReadOnly(el);
 const isInput = (el) => tag(el) === "input" || tag(el) === "textarea";
-const holdsText = (el) => isInput(el) || editable(el) && role(el) !== "spinbutton";
-const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : ariaOf(el, "valuenow") || "";
+const holdsText = (el) => isInput(el) || isProxy(el) || editable(el) && role(el) !== "spinbutton";
+const holds = (el) => isProxy(el) ? copied(el) : !holdsText(el) ? ariaOf(el, "valuenow") || "" :
+	el.value ?? innerText(el).replace(/\ufeff/g, ""); // marks the place of the caret in an empty line
 
 // held returns what a field holds, and whether a form is not sent with it. It is left before, if asked for, since many
 // parse a date only then: {gone} if it goes away at that. One that is to have the focus again stays, {stayed}, where its
@@ -2296,7 +2320,7 @@ const holds = (el) => holdsText(el) ? el.value ?? innerText(el) : ariaOf(el, "va
 // the act ends, {ended}, as end does it.
 async function held(el, leave, later, wanted, rest) {
 	if (rest?.insert) document.execCommand("insertText", false, rest.insert);
-	if (wanted) dispatch(el, new KeyboardEvent("keyup", {bubbles: true, composed: true, key: wanted.at(-1)})); // some read it only then
+	if (wanted) send(el, KeyboardEvent, "keyup", {key: wanted.at(-1)}); // some read it only then
 	const stayed = leave === "back" && el.type !== "number" && (isOpen(el) || action?.around && hasPopup(el));
 	if (leave && !stayed) el.blur();
 	if (leave === "back" && !stayed) focus(el, false);
@@ -2308,20 +2332,21 @@ async function held(el, leave, later, wanted, rest) {
 	const took = Boolean(leave && wanted) && !holds(el) && says(textAround(el), wanted) && !says(besideField, wanted);
 	const text = holds(el), digits = (text) => text.replace(/\D/g, "");
 	const code = wanted?.[0] === "+" && text && textIn(parent(el) || el).match(/\d+/g)?.find((code) => digits(wanted) === code + digits(text));
+	if (isProxy(el)) press(el, ...rightKey); // what is typed next belongs there
 	return {held: code ? `+${code} ${text}` : text, open: isOpen(el), gone: !isConnected(el), ...rest && {ended: await end(rest)}, took, tags: makesTags(el), calendars: leave === "blur" && hasCalendars(), stayed, invalid: is && (is.patternMismatch || is.typeMismatch ||
 		is.tooShort || matches(el, ":out-of-range") || is.stepMismatch && has(el, "step")) || leave === "blur" && ariaOf(el, "invalid") === "true"};
 }
 const isOpen = (el) => ariaOf(el, "expanded") === "true";
 
 // hasPopup reports whether something lies over the page below a field, as a list of what completes its text does.
-function hasPopup(el) {
+const hasPopup = (el) => {
 	const {left, width, bottom} = rectOf(el);
 	return outward(pointedAt(left + width / 2, bottom + 12)).some((up) =>
 		!within(up, el) && /absolute|fixed/.test(style(up).position));
-}
+};
 
 const calendars = "[class*=picker],[class*=calendar]";
-const monthOf = /(January|February|March|April|May|June|July|August|September|October|November|December),?\s*(\d{4})(?!\d)/;
+const monthOf = /((?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo|Novem|Decem)ber),?\s*(\d{4})(?!\d)/;
 
 const hasCalendars = () => queryDocument(calendars).length > 0;
 
@@ -2364,12 +2389,12 @@ async function calendar(el, wanted) {
 }
 
 // parts returns the segments of a group, or its fields of one character.
-function parts(el) {
+const parts = (el) => {
 	const all = segments(el), inner = all.length ? all : boxes(el);
 	return {parts: inner.map((part) => ({...describe(part), held: holds(part),
 		max: Number(part.max || ariaOf(part, "valuemax"))})), near: elements(el).filter((x) => x !== el &&
 		(isField(x) || isBox(x))).slice(0, 10).map(describe)};
-}
+};
 
 // track returns where a slider can be set by the pointer: the box of its track, and the point of its handle, if it has
 // one; null if the pointer does not reach it.
@@ -2388,19 +2413,19 @@ function track(el) {
 const scroller = () => scrollingElement() || rootElement();
 
 // scrollEnd scrolls an element, or without one the document, to its top or bottom.
-function scrollEnd(el, end) {
+const scrollEnd = (el, end) => {
 	el ||= scroller();
 	el.scrollTop = end === "top" ? 0 : el.scrollHeight;
 	return {};
-}
+};
 
 // area returns the box of an element in the document; without one that of the document.
-function area(el) {
+const area = (el) => {
 	const {scrollWidth, scrollHeight} = scroller(), {x, y, width, height} = el ? rectOf(el) :
 		{x: -scrollX, y: -scrollY, width: Math.max(scrollWidth, 1), height: scrollHeight};
 	if (el && !(width && height)) return notReady(el, {why: "it has no size"});
 	return {x: x + scrollX, y: y + scrollY, width, height, scroll: {x: scrollX, y: scrollY}, ratio: devicePixelRatio};
-}
+};
 
 // marks returns the boxes of controls, in pixels of the view: those in it, or all.
 function marks({all = false, limit = 300} = {}) {
@@ -2433,7 +2458,7 @@ async function choose(el, wanted, timeout, patience) {
 		if (at >= 0) return noOption(el, wanted[at], pick[at][0], options);
 		const twice = pick.find((all) => all.length > 1), chosen = pick.flat();
 		if (twice) return alike(el, wanted[pick.indexOf(twice)], twice);
-		if (wanted.length > 1 && !el.multiple) return {failure: {code: "not_accepted", ...describe(el), why: "it takes one option"}};
+		if (wanted.length > 1 && !el.multiple) return failed("not_accepted", {...describe(el), why: "it takes one option"});
 		if (list === el) for (const o of options) o.selected = chosen.includes(o);
 		else assign(el, chosen[0].value);
 		const held = value(el);
@@ -2444,11 +2469,11 @@ async function choose(el, wanted, timeout, patience) {
 
 // optionsOf returns the options of a native list that a word means: those that show it or have that reference, or else
 // that value, or else nearly that label.
-function optionsOf(el, word) {
+const optionsOf = (el, word) => {
 	const all = [...(el.list || el).options];
 	const is = [(o) => o.label === word || refOf.get(o) === word, (o) => o.value === word, (o) => equal(o.label, word)];
 	return all.filter(is.find((is) => all.some(is)) || is[2]);
-}
+};
 
 // alike returns the failure of a list in which several options are what is wanted.
 const alike = (el, wanted, all) => ({failure: {...describe(el), ...several(all, 5).failure,
@@ -2482,10 +2507,10 @@ function offering(el, words, again) {
 const passes = (el) => style(el).pointerEvents === "none";
 
 // spotOf tells whether an element that was made again is another one.
-function spotOf(el) {
+const spotOf = (el) => {
 	const {x, y, width, height} = rectOf(el);
 	return [tag(el), x + scrollX, y + scrollY, width, height].join();
-}
+};
 
 // showsNow returns what a person sees that is chosen in a list.
 const showsNow = (el) => clean(`${textIn(drawing(el))} ${value(el)}`);
@@ -2495,11 +2520,11 @@ const isNamed = (el, word) => refOf.get(el) === word ||
 	rootNode(el) instanceof ShadowRoot && role(el) === "option" && elements(el).some((inner) => equal(ownText(inner), word));
 
 // shownOptions returns what a person sees that is an option, or has the text of one that is wanted.
-function shownOptions() {
+const shownOptions = () => {
 	const texts = textSearch("", (all) => offer.words.some((word) => equal(all, word)));
 	return [...new Set([...fitting(isOption), ...texts])].filter((x) => shown(x) && !isFolded(x) && boxOf(x).right > 0 &&
 		boxOf(x).bottom + scrollY > 0 && checkVisibility(x, {opacityProperty: true}));
-}
+};
 
 // isFolded reports whether nothing of an element is seen since what is around it has no size.
 const isFolded = (el) => Boolean(el) && (style(el).overflow !== "visible" && !hasSize(el) || isFolded(parent(el)));
@@ -2522,11 +2547,11 @@ function tagsOf(el) {
 }
 
 // ownOptions returns the options in a control, and in what it says that it controls.
-function ownOptions(el) {
+const ownOptions = (el) => {
 	const inside = [el, ...queryAll(el, "*")], lists = inside.flatMap(controlled);
 	const active = inside.flatMap((x) => byIds(x, "aria-activedescendant")).map(parent);
 	return {lists, mine: [...new Set([el, ...lists, ...active].flatMap(elements))].filter(isOption)};
-}
+};
 
 // newOptions returns what was not seen before the list of a control was opened, and may be an option of it: options first,
 // and what is near. What was seen all the time belongs to the page.
@@ -2610,7 +2635,11 @@ function taken(el, timeout) {
 // assign sets what a field holds: that of a native picker, which no typing can, or what it held before it did not take
 // what was given.
 function assign(el, text, leave) {
-	if (isInput(el)) {
+	if (isProxy(el)) {
+		focus(el);
+		if (text) clipboard(el, "paste", text);
+		else press(el, "Delete", 46, "");
+	} else if (isInput(el)) {
 		const {set} = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(el), "value");
 		set.call(el, text);
 		announce(el);
@@ -2659,14 +2688,14 @@ async function until({text: wanted, url, locator, within: outer = {}, gone = fal
 }
 
 // says reports whether a text includes another one, without regard to case and white space.
-function says(text, part) { return lower(text).includes(lower(part)); }
+const says = (text, part) => lower(text).includes(lower(part));
 
 // lineWith returns the line of a text that includes a part of it and more, from the part on if it is long.
-function lineWith(text, part) {
+const lineWith = (text, part) => {
 	const line = clean(text.split("\n").find((line) => says(line, part)) || "");
 	if (line.length <= clean(part).length) return "";
 	return line.length > 90 ? clip(line.slice(line.toLowerCase().indexOf(lower(part))), 90) : line;
-}
+};
 
 // pageText returns what the page says, in shadow roots, too.
 function pageText() {
@@ -2687,12 +2716,12 @@ function pageText() {
 
 // nearTexts returns the lines of the page that have most words in common with a text that is not there, at most two;
 // if none has any, what the page reports in headings and alerts.
-function nearTexts(text, wanted) {
+const nearTexts = (text, wanted) => {
 	const near = ranked(text.slice(0, 300_000).split("\n").map(clean).filter(Boolean), (line) => line, wanted);
 	const reports = () => fitting((el) => /^(heading|alert|status)$/.test(role(el)))
 		.map((el) => clean(textIn(el))).filter(Boolean);
 	return (near.length ? near : reports()).slice(0, 2).map((line) => clip(line, 100));
-}
+};
 
 // ---- What a page stores, and how fast it was
 
@@ -2727,25 +2756,17 @@ async function vitals() {
 	const [paints, largest, shifts, tasks] = await Promise.all(
 		["paint", "largest-contentful-paint", "layout-shift", "longtask"].map(read));
 	const [navigation] = performance.getEntriesByType("navigation"), last = largest.at(-1);
-	// Shifts count in windows of at most 5 s, with less than 1 s between them; the worst window is the figure.
-	let cls = 0, sum = 0, first = 0, before = -Infinity;
-	for (const {startTime, value, hadRecentInput} of shifts) {
-		if (hadRecentInput) continue;
-		if (startTime - before > 1000 || startTime - first > 5000) [sum, first] = [0, startTime];
-		cls = Math.max(cls, sum += value);
-		before = startTime;
-	}
 	const ms = (time) => Math.round(time || 0);
 	return {ttfb: ms(navigation?.responseStart), fcp: ms(paints.find((p) => p.name === "first-contentful-paint")?.startTime),
 		lcp: ms(last?.startTime), ...last?.element && {lcp_element: describeLine(last.element)},
-		cls: Math.round(cls * 1000) / 1000, long_tasks: tasks.length,
+		shifts: shifts.filter((shift) => !shift.hadRecentInput).map(({startTime, value}) => [startTime, value]), long_tasks: tasks.length,
 		longest_task: ms(Math.max(0, ...tasks.map((task) => task.duration))), load: ms(navigation?.loadEventEnd)};
 }
 
-function describeLine(el) {
+const describeLine = (el) => {
 	const {role: own, name: named, ref} = describe(el);
 	return `${own} ${quoted(named)} ${ref}`;
-}
+};
 
 // ofElement are functions of an element, which their callers give by its reference. One that is not in the document any
 // more is gone.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"mime"
 	"os"
 	"path/filepath"
 	"slices"
@@ -504,7 +505,26 @@ func upload(v *page.Visit, p uploadParams) (*uploaded, *api.Error) {
 		return nil, err
 	}
 	r.Effects = *e
+	for _, file := range r.Files {
+		if start.Opener == "" && !accepts(start.Accept, file.Name) {
+			r.addNote(fmt.Sprintf("the field asks for %s, and a person would not be offered %s", page.Clip(start.Accept, 60),
+				page.Quote(page.Clip(file.Name, 60))))
+			break
+		}
+	}
 	return r, nil
+}
+
+// accepts reports whether a file has one of the types that a file input asks for: endings of names, and media types.
+func accepts(types, name string) bool {
+	ending := strings.ToLower(filepath.Ext(name))
+	media, _, _ := strings.Cut(mime.TypeByExtension(ending), ";")
+	return types == "" || slices.ContainsFunc(strings.Split(strings.ToLower(types), ","), func(one string) bool {
+		one = strings.TrimSpace(one)
+		family, all := strings.CutSuffix(one, "*")
+		return one == ending || all && strings.HasPrefix(media, strings.TrimPrefix(family, "*/")) || one == media ||
+			media == "" && strings.Contains(one, "/") // the type of the file is unknown
+	})
 }
 
 // chooserTime is how long a click may take to open a chooser of files.
@@ -610,7 +630,7 @@ type typeParams struct {
 
 // typeText types a text, key by key, at the end of the present text. It reports what a field holds instead of it.
 func typeText(v *page.Visit, p typeParams) (*Effects, *api.Error) {
-	start, err := begin(v, p.Element, how{Focused: true, Covered: no, verb: "type"})
+	start, err := begin(v, p.Element, how{Focused: true, Covered: no, Field: true, verb: "type"})
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,8 @@ type begun struct {
 	Checked                 *bool  // nil: it does not say
 	Hovers                  bool   // the element reacts to the pointer being over it before the click
 	Opener                  string // how an element that is not a file input takes files: [pressed], or dropped on it
+	Proxy                   bool   // an editor draws elsewhere what is typed into the field
+	Accept                  string // the types that a file input asks for
 	Hidden                  bool   // the page is in the background
 	Resolved, Document, URL string
 	Failure                 *page.Failure

@@ -148,8 +148,8 @@ func (start *begun) leave(value string, stay bool) leaving {
 // value.
 func (start *begun) set(v *page.Visit, value string, stay bool) (note string, err *api.Error) {
 	typed := inForm(value, hintOf(start.Takes))
-	insert := func() *api.Error { return v.Input(page.Object{"type": "insertText", "text": typed}) }
-	byKeys := func() *api.Error { return cmp.Or(v.Input(key("Delete", 0)...), typeLines(v, start.in, typed)) }
+	insert := func() *api.Error { return start.insert(v, typed) }
+	byKeys := func() *api.Error { return start.typeKeys(v, typed) }
 	ways := []func() *api.Error{insert, byKeys}
 	switch {
 	case !fits(start.Would, value, ""): // the field would lose its present value
@@ -165,8 +165,6 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		}
 	case !start.Editable || start.Boxes:
 		return start.setParts(v, value)
-	case value == "":
-		ways[0] = func() *api.Error { return v.Input(key("Delete", 0)...) }
 	}
 	leave, before, others, asked := start.leave(value, stay || start.Picker), start.Held, []string(nil), false
 	if leave == tabbed {
@@ -220,6 +218,23 @@ func (start *begun) set(v *page.Visit, value string, stay bool) (note string, er
 		}
 	}
 	return "", start.restore(v, leave, value, now.Held)
+}
+
+// insert replaces what is selected in a field, all at once: an editor would indent typed lines, and close brackets.
+func (start *begun) insert(v *page.Visit, text string) *api.Error {
+	switch {
+	case text == "":
+		return v.Input(key("Delete", 0)...)
+	case start.Proxy:
+		return put(v, start, "assign", text)
+	}
+	return v.Input(page.Object{"type": "insertText", "text": text})
+}
+
+// typeKeys types a text in place of what is selected. Some editors notice in the next frame what is selected.
+func (start *begun) typeKeys(v *page.Visit, text string) *api.Error {
+	_ = v.Script(start.in, nil, "painted")
+	return cmp.Or(v.Input(key("Delete", 0)...), typeLines(v, start.in, text))
 }
 
 // endsPhone reports whether a text is the end of a phone number that begins with the country's code.
@@ -291,9 +306,15 @@ func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *a
 	look := func() *api.Error { return v.Script(start.in, &now, "held", start.Ref, stays, true) }
 	err := look()
 	for _, name := range []string{"Delete", "Backspace"} { // some fields know only Backspace
-		if err == nil && now.Held != start.Held && now.Held != "" && start.Editable && !start.Picker {
+		if err == nil && now.Held != start.Held && now.Held != "" && start.Input && start.Editable && !start.Picker {
 			err = cmp.Or(v.Script(start.in, nil, "focusOn", start.Ref), v.Input(key(name, 0)...), look())
 		}
+	}
+	for range maxUndos {
+		if err != nil || now.Held == start.Held || !start.Editable || start.Input {
+			break
+		}
+		err = cmp.Or(v.Input(key("z", modifierBit["control"])...), look())
 	}
 	if err == nil && now.Held != start.Held {
 		err = put(v, start, "assign", start.Held, stays)
@@ -312,6 +333,9 @@ func (start *begun) restore(v *page.Visit, leave leaving, value, made string) *a
 	}
 	return err
 }
+
+// maxUndos is how often an editor is asked to undo. Undoing also restores what a text does not have, such as links.
+const maxUndos = 5
 
 // leftAlone ends the error of a field that has kept its old value.
 const leftAlone = "; it was left unchanged"
