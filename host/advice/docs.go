@@ -3,11 +3,14 @@ package advice
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/parley-tools/parley/host"
 	"github.com/parley-tools/parley/host/step"
+	"github.com/parley-tools/parley/internal/lists"
 	"github.com/parley-tools/parley/manifest"
 )
 
@@ -39,6 +42,31 @@ type maxTokensKey struct{}
 // there is no limit.
 func WithMaxTokens(ctx context.Context, tokens int) context.Context {
 	return context.WithValue(ctx, maxTokensKey{}, tokens)
+}
+
+// maxListed is how many tools of a plugin or group are listed at most.
+const maxListed = 60
+
+// ListText renders what a plugin or group has: its groups with their numbers of tools, and one line for each tool.
+// Tools that exceed maxTokens, unless it is 0, are only counted.
+func ListText(at host.Address, maxTokens int) (string, error) {
+	tools, err := at.Provider.Lines(at.Group)
+	groups, failed := at.Provider.Groups()
+	text := ""
+	if at.Group == "" && len(groups) > 0 {
+		all := lists.Map(groups, func(g host.GroupLine) string { return fmt.Sprintf("%s %d", g.Name, g.Tools) })
+		text = fmt.Sprintf("%s of %s with their number of tools: %s\n", manifest.Plural(len(groups), "group"), at.Plugin,
+			strings.Join(all, ", "))
+	}
+	for i, t := range tools {
+		line := fmt.Sprintf("%s.%s  %s\n", at.Plugin, t.Name, manifest.CleanLine(t.Brief))
+		if i == maxListed || maxTokens > 0 && manifest.Tokens(text+line) > maxTokens {
+			text += fmt.Sprintf("(%d more of %d: search_tools finds them)", len(tools)-i, len(tools))
+			break
+		}
+		text += line
+	}
+	return strings.TrimSuffix(text, "\n"), errors.Join(err, failed)
 }
 
 // DescribeWithin returns the documentation of a tool at a tier, or the best part of it that stays within the limit of

@@ -105,7 +105,7 @@ func (m *modeServer) describeTool(ctx context.Context, r *sdk.CallToolRequest, p
 	}
 	name := m.names.Qualified(p.Name)
 	if at, err := m.host.Catalog().Find(name); err == nil && at.Tool == nil && at.Entry == nil {
-		text, err := listText(at, p.MaxTokens)
+		text, err := advice.ListText(at, p.MaxTokens)
 		return textResult(text, nil), err
 	}
 	ctx = host.WithDocsSize(ctx, func(d *host.Docs, _ bool) int { return len(answer(d, false)) })
@@ -263,8 +263,7 @@ func (m *modeServer) begin(ctx context.Context, a *asker, call host.Call, option
 	select {
 	case m.of.calls <- struct{}{}:
 	default:
-		return nil, host.Errorf(host.Busy,
-			"%d calls are running already; nothing was run, call again when one has ended", maxCalls)
+		return nil, host.Errorf(host.Busy, "%d calls are running; nothing was run, call again when one has ended", maxCalls)
 	}
 	ended := func() { <-m.of.calls }
 	call.Principal, call.Sink = a.caller, sink(ctx, a.request, call.Name)

@@ -10,15 +10,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/parley-tools/parley/host"
-	"github.com/parley-tools/parley/host/mcp/envelope"
 	"github.com/parley-tools/parley/host/option"
 	"github.com/parley-tools/parley/host/search"
 	"github.com/parley-tools/parley/host/step"
 	"github.com/parley-tools/parley/manifest"
 )
-
-// codeTool is the tool that runs a program. runCode calls it.
-const codeTool = envelope.CodeTool
 
 // codeHits returns how many tools a search for programs declares for each query, and how many more it names. There are
 // fewer if the first is likely the best, and if there are several queries.

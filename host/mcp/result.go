@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -235,31 +234,6 @@ func (w *renderer) docsText(d *host.Docs) string {
 		text += w.nextText(w.steps(d.Next)[:1])
 	}
 	return strings.TrimSuffix(text, "\n")
-}
-
-// maxListed is how many tools of a plugin or group are listed at most.
-const maxListed = 60
-
-// listText renders what a plugin or group has: its groups with their numbers of tools, and one line for each tool.
-// Tools that exceed maxTokens, unless it is 0, are only counted.
-func listText(at host.Address, maxTokens int) (string, error) {
-	tools, err := at.Provider.Lines(at.Group)
-	groups, failed := at.Provider.Groups()
-	text := ""
-	if at.Group == "" && len(groups) > 0 {
-		all := lists.Map(groups, func(g host.GroupLine) string { return fmt.Sprintf("%s %d", g.Name, g.Tools) })
-		text = fmt.Sprintf("%s of %s with their number of tools: %s\n", manifest.Plural(len(groups), "group"), at.Plugin,
-			strings.Join(all, ", "))
-	}
-	for i, t := range tools {
-		line := fmt.Sprintf("%s.%s  %s\n", at.Plugin, t.Name, manifest.CleanLine(t.Brief))
-		if i == maxListed || maxTokens > 0 && manifest.Tokens(text+line) > maxTokens {
-			text += fmt.Sprintf("(%d more of %d: search_tools finds them)", len(tools)-i, len(tools))
-			break
-		}
-		text += line
-	}
-	return strings.TrimSuffix(text, "\n"), errors.Join(err, failed)
 }
 
 // foundText renders the results of a search, one line a hit, or the documentation of each.

@@ -28,6 +28,7 @@ const (
 	callTool    = envelope.CallTool
 	planCall    = "plan_call" // mode minimal does not list it
 	searchTools = envelope.SearchTools
+	codeTool    = envelope.CodeTool // runs a program; runCode calls it
 	runCode     = "run_code"
 )
 
@@ -57,8 +58,7 @@ func taking[P any](run func(*modeServer, context.Context, *sdk.CallToolRequest, 
 func metaTools() []metaTool {
 	return []metaTool{
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
-			`"options":{"type":"object",` +
-			`"description":"timeout, max_bytes, browser, context, target, dry_run, jq, wait"}},` +
+			`"options":{"type":"object","description":"timeout, max_bytes, browser, context, target, dry_run, jq, wait"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
 		{envelope.DescribeTool, "Describe a tool, or list a plugin or a group", `{"type":"object","properties":{` +
 			`"name":{"type":"string","x-aliases":["tool","tool_name","function"]},` +

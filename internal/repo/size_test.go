@@ -28,8 +28,8 @@ var maxLines = map[string]int{
 	"host/search":              272,   // long queries; the order of plugins, by trust, from host/call; whole names
 	"host/redact":              647,   // every text of an event; secrets without a login; untrusted texts; base64 twice
 	"host/session":             474,   // names of sessions and media types of results, from host; no secrets in sessions
-	"host":                     1376,  // inner errors; violations; templates; tracers; approvals; quotas; pools; near names
-	"host/approval":            92,    // from host, as the next six
+	"host":                     1376,  // inner errors; violations; templates; tracers; approvals; quotas; near names
+	"host/approval":            96,    // from host, as the next six
 	"host/caller":              90,    // who asks; what the trace of a request shows
 	"host/grant":               119,   // rights, limits, quotas; the names of denials, from host/rights
 	"host/job":                 178,   // what a provider gets, asks, returns
@@ -43,30 +43,30 @@ var maxLines = map[string]int{
 	"host/egress":              869,   // secrets in the query, as basic credentials, as cookies; tracers
 	"host/protect":             890,   // files out of reach; what identifies a file, from four rooms; links to folders
 	"host/api/openapi":         1812,  // OpenAPI 3.0, 3.1, Swagger 2: names, texts (once each), schemas; rights; others
-	"host/internal/index":      3428,  // the file of merged segments, which host had; order of plugins; certainty; briefs
+	"host/internal/index":      3436,  // the file of merged segments, which host had; order of plugins; certainty; briefs
 	"host/record":              2157,  // marks of redaction; turns of writers; tools of callers; costs; pages; copies
-	"host/mcp":                 4991,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams; lists
+	"host/mcp":                 5021,  // options; roots; ids; pins, also large; tokens; drains; traces; lost streams
 	"host/wasm":                10929, // compilations ahead; imports; the index; caches; other machines; no manifest
-	"host/learn":               4225,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
+	"host/learn":               4228,  // texts that say nothing; names; time and depth; contrasts; what misleads; CPU
 	"host/docs":                1040,  // references of skills, llms.txt and the block of AGENTS.md
 	"host/api":                 882,   // logins; requests by bindings, styles in all places, answers, next pages
 	"host/login":               440,   // OAuth 2.1: discovery, registration, PKCE, redirect, refresh, revoking, APIs
 	"host/signature":           352,
 	"host/oci":                 1047, // what a word names, and how it is fetched, from the commands; tags; indexes
 	"host/jq":                  316,  // the filter that runs in the sandbox; panics of gojq
-	"host/advice":              1980, // templates; names of peers; estimates; plans of examples; steps; options of others
+	"host/advice":              2003, // templates; names of peers; estimates; plans of examples; steps; options of others
 	"host/providertest":        295,
 	"internal/contain":         282,
 	"internal/slots":           243,   // turns of callers, also of those who wait for other machines; waking all
 	"internal/wire":            397,   // a command that starts this binary, from host; grants by their names
-	"cdp":                      6140,  // what page uses of it; attaching, by an address or a path; examples that ran
+	"cdp":                      6152,  // what page uses of it; attaching, by an address or a path; examples that ran
 	"cdp/page":                 797,   // words of page, what its calls need; pictures compared; here against new; steps
 	"cdp/internal/keeper":      9582,  // names of downloads; rules of origins; panics; failed steps; advice, from cdp
-	"cdp/internal/keeper/page": 7275,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
-	"plugins":                  3430,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, anchors
+	"cdp/internal/keeper/page": 7333,  // lists, grips, trees, maps, PDFs; dates by form; frames; tags; pictures; typing
+	"plugins":                  3452,  // json: types from samples, a validator, repairs of YAML and TOML, quotes, anchors
 	"sdk":                      1920,  // bounds of types; values that a decoder refuses are named; misspelt tags
 	"cmd/parleyd":              1611,  // the service, a module of its own; a fleet, its accounts and records; help; types
-	"cmd":                      14605, // documents in the binary; logins; names, times; other programs; groups of APIs
+	"cmd":                      14622, // documents in the binary; logins; names, times; other programs; groups of APIs
 	"internal":                 1355,  // plugins and the program for tests, locked; schemas with bounds; deadlines
 	"host/admit":               1431,  // older versions, confirmed; tools in use; what is published; full disks
 	"internal/durable":         102,   // writing a file, which four rooms did themselves

@@ -188,7 +188,9 @@ func TestConfusionWithFailingTool(t *testing.T) {
 				s.fail(fmt.Sprint("other", i), "a.z", `{"q":"string(1)"}`, "/p", "required")
 			}
 		}
-		got := slices.ContainsFunc(compute(&s, "").Worst, func(p Problem) bool { return strings.Contains(p.Text, "is taken for") })
+		got := slices.ContainsFunc(compute(&s, "").Worst, func(p Problem) bool {
+			return strings.Contains(p.Text, "is taken for")
+		})
 		if got != want {
 			t.Errorf("after %d failures: %+v", failures, compute(&s, "").Worst)
 		}
