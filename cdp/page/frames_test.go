@@ -257,7 +257,8 @@ func TestAnotherName(t *testing.T) {
 			} else {
 				_, err = run(t, c, Click, ClickParams{Element: shown[1]})
 			}
-			if exit(err) != "stale: "+shown[1]+" was shown as "+test.was+" and is now "+test.now+", so nothing was done" ||
+			if want := "stale: " + shown[1] + " was shown as " + test.was + " and is now " + test.now +
+				", so nothing was done; look again with page.snapshot"; exit(err) != want ||
 				c.evaluate(t, in+".did") != "0" {
 				t.Errorf("%s: %s, the page got %s", name, exit(err), c.evaluate(t, in+".did"))
 			}

@@ -60,7 +60,7 @@ func metaTools() []metaTool {
 		{callTool, "Run a tool", `{"type":"object","properties":{"name":{"type":"string"},"arguments":{"type":"object"},` +
 			`"options":{"type":"object","description":"timeout, max_bytes, browser, context, target, dry_run, jq, wait"}},` +
 			`"required":["name"],"additionalProperties":false}`, false, taking((*modeServer).callTool)},
-		{envelope.DescribeTool, "Describe a tool, or list a plugin or a group", `{"type":"object","properties":{` +
+		{envelope.DescribeTool, "Describe a tool, list a group", `{"type":"object","properties":{` +
 			`"name":{"type":"string","x-aliases":["tool","tool_name","function"]},` +
 			`"tier":{"type":"integer","minimum":1,"maximum":3,"default":2},` +
 			`"format":{"type":"string","enum":["text","json"],"default":"text"},` +

@@ -93,7 +93,7 @@ const startTimeout = 30
 // modesText says which mode suits which client. It has the rows of the table in docs/mcp.md.
 const modesText = `mode | for a client that | pays
 full | searches tools itself, and reads a definition when it needs one | ` +
-	`from the first server: 53 turns; 140,849 tokens if the client reads the whole list
+	`from the first server: 53 turns; 140,845 tokens if the client reads the whole list
 progressive | is a chat or an editor, or unknown | from the first server: 70 turns
 minimal | has little context, or many servers | ` +
 	`from two servers on: 78 turns, and a third fewer tokens than progressive
